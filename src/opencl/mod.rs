@@ -153,8 +153,8 @@ impl OpenCl {
         }
     }
 
-    /// The same for a use of memory, this many `bytes`: drivers that allocate late report only then that there is none.
-    /// Here "out of resources" may have any cause, including a faulty kernel.
+    /// The same for a use of `bytes` bytes of memory. Drivers that allocate late report a lack of memory only when it
+    /// is used. "Out of resources" may have any cause here, including a faulty kernel.
     fn failed_using(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
@@ -164,13 +164,13 @@ impl OpenCl {
     }
 
     fn out_of_memory(&self, bytes: u64) -> Error {
-        // A retry then has all free memory.
+        // A retry can then use all free memory.
         self.0.pool.empty();
         Error::OutOfMemory { device: self.0.info.to_string(), bytes }
     }
 
-    /// Returns an error for a buffer of another context. Another handle's memory of this context is not kept in the
-    /// pool of this one, whose queue is not ordered with the commands here.
+    /// Returns an error for a buffer of another context. Memory of another handle of this context is not kept in the
+    /// pool of this one, because the other handle's queue is not ordered with the commands here.
     fn check_owner<T: crate::backend::Word>(&self, buffer: &Buffer<T>) -> Result<()> {
         if !buffer.is_of(&self.0.pool) {
             buffer.lend();
@@ -179,8 +179,8 @@ impl OpenCl {
     }
 }
 
-/// The driver's message, without the banner that the crate adds. On the thread that received the error, it includes a
-/// code that OpenCL does not define.
+/// The driver's message, without the banner that the crate adds. If the driver returned a code that OpenCL does not
+/// define, the message includes the code on the thread that received the error.
 fn describe(error: &ocl::Error) -> String {
     match error.api_status() {
         Some(Status::CL_OUT_OF_RESOURCES) if let Some(unknown) = unknown_code() => unknown.to_string(),

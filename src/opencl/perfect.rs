@@ -44,7 +44,7 @@ impl OpenCl {
 }
 
 impl Passes<Perfect> for OpenCl {
-    /// On the host, by one thread.
+    /// Builds on the host, with one thread.
     fn place(
         &self,
         plan: &PerfectPlan,

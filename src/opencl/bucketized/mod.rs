@@ -123,8 +123,8 @@ impl Passes<Bucketized> for OpenCl {
         }
     }
 
-    /// Canonical tables: upper halves are placed alone, because they decide; then the values are assigned. Two kernels
-    /// in addition to those of [`place`](Passes::place), and half of the image's memory.
+    /// Canonical tables: upper halves are placed alone, because they alone decide the places; then the values are
+    /// assigned. Takes two kernels in addition to those of [`place`](Passes::place), and half of the image's memory.
     fn partial_build(
         &self,
         plan: &BucketizedPlan,

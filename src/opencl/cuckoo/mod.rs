@@ -13,8 +13,8 @@ use crate::scheme::cuckoo::{Cell, CuckooImage};
 use crate::scheme::{CuckooPlan, HashFamily, Kind, Plan, Reinsertion};
 
 impl OpenCl {
-    /// The program for the tables of this plan, with slots that are cells `C` and lookups of this shape. It does not
-    /// depend on what varies between attempts.
+    /// The program for the tables of this plan, with slots of type `C` and lookups of this shape. It does not depend on
+    /// what varies between attempts.
     pub(super) fn cuckoo<C: Cell>(&self, plan: &CuckooPlan, shape: LookupShape) -> Result<ocl::core::Program> {
         let family = plan.family();
         let [run, cpu] = self.run_parameters(shape);
@@ -37,7 +37,7 @@ impl OpenCl {
         )
     }
 
-    /// A kernel with the arguments that all of cl/cuckoo.cl begin with: the image, and `TABLE`.
+    /// A kernel with the arguments with which all kernels of cl/cuckoo.cl begin: the image, and `TABLE`.
     ///
     /// The kernels rely on an image that contains a slot for each place of a key.
     fn cuckoo_kernel<'a, S: CuckooImage>(
@@ -85,8 +85,8 @@ fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
 
 #[diagnostic::do_not_recommend]
 impl<S: CuckooImage> Passes<S> for OpenCl {
-    /// Canonical tables: upper halves are placed as those of a set, because they decide; then the values are assigned.
-    /// Two kernels in addition, and half of the image's memory.
+    /// Canonical tables: upper halves are placed like those of a set, because they alone decide the places; then the
+    /// values are assigned. Takes two further kernels, and half of the image's memory.
     fn partial_build(
         &self,
         plan: &S::Plan,
@@ -130,8 +130,8 @@ impl<S: CuckooImage> Passes<S> for OpenCl {
         let place = self.cuckoo_kernel::<S>(plan, "cuckoo_place", image)?.value(chain).buffer(keys).buffer(values);
         place.value(pairs as u64).buffer(tally.status()).over(pairs)?;
         if plan.kind() == Kind::Classic {
-            // Classic builds do not detect duplicates while placing, because each may be stored at another of its
-            // places.
+            // Classic builds do not detect duplicates while placing, because duplicates may be stored at different
+            // places of their key.
             self.cuckoo_kernel::<S>(plan, "cuckoo_copies", image)?.buffer(tally.status()).over(slots::<S>(plan))?;
         }
         tally.placed(self, plan.outside())

@@ -3,7 +3,7 @@
 //! ```text
 //! create:  CUDA allocates -> descriptor -> OpenCL imports
 //! lend:    a block for the allocator of another library, which returns it by its address
-//! find:    the block that an address lies in, and the part of it as a buffer of OpenCL
+//! find:    the block that contains an address, and a part of it as an OpenCL buffer
 //! ```
 
 use std::ffi::c_void;
@@ -27,16 +27,16 @@ const NO_MEMORY: [i32; 2] = [-4, -5];
 
 /// One allocation on both sides. No work may be under way in it when it is dropped.
 pub(super) struct Block {
-    // Dropped before the allocation.
+    // This is dropped before the allocation.
     memory: Mem,
     allocation: Allocation,
-    /// How many users OpenCL has acquired it for.
+    /// The number of users for which OpenCL has acquired it.
     users: Mutex<usize>,
     /// Whether another library's allocator has it.
     is_lent: bool,
 }
 
-/// CUDA's side of a block.
+/// A block on CUDA's side.
 struct Allocation {
     driver: &'static Driver,
     context: usize,
@@ -47,7 +47,7 @@ struct Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // Without the context, it stays allocated.
+        // If the context cannot be entered, the memory stays allocated.
         if let Ok(_current) = self.driver.enter(self.context) {
             self.driver.free(self.handle, self.address, self.bytes);
         }
@@ -69,7 +69,7 @@ impl Block {
         &self.memory
     }
 
-    /// Has OpenCL acquire it, unless it has already for another user.
+    /// Lets OpenCL acquire it, unless OpenCL has already acquired it for another user.
     pub(super) fn acquire(&self, cuda: &Cuda) -> Result<()> {
         let mut users = lock(&self.users);
         if *users == 0 {
@@ -79,7 +79,7 @@ impl Block {
         Ok(())
     }
 
-    /// Has OpenCL release it after its last user.
+    /// Lets OpenCL release it after its last user.
     pub(super) fn release(&self, cuda: &Cuda) -> Result<()> {
         let mut users = lock(&self.users);
         *users -= 1;
@@ -103,8 +103,9 @@ impl Block {
 }
 
 impl Cuda {
-    /// Allocates memory for the allocator of another library, such as PyTorch's: [`import`](Self::import) then returns
-    /// arrays in it without a copy. Returns its address. Free it by [`free_lent`](Self::free_lent).
+    /// Allocates memory for the allocator of another library, such as PyTorch's, and returns its address.
+    /// [`import`](Self::import) then uses arrays in this memory without a copy. Free it with
+    /// [`free_lent`](Self::free_lent).
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Device`].
@@ -114,7 +115,7 @@ impl Cuda {
         Ok(self.create_or_trim(needed, true)?.address())
     }
 
-    /// Frees memory of [`lend`](Self::lend), after all work of CUDA and OpenCL. Ignores other addresses.
+    /// Frees memory that [`lend`](Self::lend) returned, after all work of CUDA and OpenCL. Ignores other addresses.
     ///
     /// # Errors
     /// [`Error::Device`] if that work failed; then the memory stays allocated.
@@ -130,13 +131,13 @@ impl Cuda {
         Ok(())
     }
 
-    /// Bytes as a multiple of the granularity of allocations.
+    /// Rounds a number of bytes up to a multiple of the allocation granularity.
     pub(super) fn rounded(&self, bytes: usize) -> Result<usize> {
         let needed = bytes.max(1).checked_next_multiple_of(self.0.granularity);
         needed.ok_or(Error::OutOfMemory { device: self.0.device.0.info.to_string(), bytes: bytes as u64 })
     }
 
-    /// The block that has all of these bytes.
+    /// Returns the block that contains all of these bytes.
     pub(super) fn block_of(&self, address: u64, bytes: usize) -> Option<Arc<Block>> {
         let blocks = lock(&self.0.blocks);
         let (&start, block) = blocks.range(..=address).next_back()?;
@@ -144,7 +145,7 @@ impl Cuda {
         (end <= block.bytes() as u64).then(|| block.clone())
     }
 
-    /// Bytes of a block as memory of OpenCL; `None` if they begin where OpenCL allows none to begin.
+    /// Returns bytes of a block as OpenCL memory; `None` if OpenCL does not allow a buffer to begin at this offset.
     pub(super) fn part_of(&self, block: &Block, offset: usize, bytes: usize) -> Option<Mem> {
         if offset == 0 {
             return Some(block.memory.clone());
@@ -152,12 +153,12 @@ impl Cuda {
         if !offset.is_multiple_of(self.0.alignment) {
             return None;
         }
-        // Whole elements of every type.
+        // A multiple of the size of every element type.
         let bytes = bytes.next_multiple_of(16).min(block.bytes() - offset);
         core::create_sub_buffer(&block.memory, MemFlags::READ_WRITE, &BufferRegion::<u8>::new(offset, bytes)).ok()
     }
 
-    /// A new block, in the current context. If memory is short, frees what is kept for later calls first.
+    /// Creates a block in the current context. If memory is short, first frees memory that is kept for later calls.
     pub(super) fn create_or_trim(&self, bytes: usize, is_lent: bool) -> Result<Arc<Block>> {
         self.create(bytes, is_lent).or_else(|error| match error {
             Error::OutOfMemory { .. } => {
@@ -179,13 +180,13 @@ impl Cuda {
         Ok(block)
     }
 
-    /// Has OpenCL import memory, which owns the descriptor then.
+    /// Imports memory into OpenCL, which then owns the descriptor.
     #[expect(unsafe_code, reason = "a function that ocl does not know, and the handle that it returns")]
     fn imported(&self, descriptor: i32, bytes: usize) -> Result<Mem> {
         let pair = &*self.0;
         let (properties, mut status) = ([DESCRIPTOR, descriptor as u64, 0], 0);
         let context = pair.device.0.context.as_core().as_ptr();
-        // SAFETY: the context is alive, the list ends with 0, and the descriptor is that of as many bytes.
+        // SAFETY: the context is alive, the list ends with 0, and the descriptor is that of memory of this size.
         let memory =
             unsafe { (pair.import.create)(context, properties.as_ptr(), READ_WRITE, bytes, null_mut(), &mut status) };
         if memory.is_null() || status != 0 {
@@ -202,13 +203,13 @@ impl Cuda {
         Ok(unsafe { Mem::from_raw_create_ptr(memory) })
     }
 
-    /// Frees a block in which no work is under way.
+    /// Frees a block that no pending work uses.
     pub(super) fn free(&self, block: Arc<Block>) {
         lock(&self.0.blocks).remove(&block.address());
     }
 }
 
-/// What the offsets of sub-buffers are multiples of, in bytes.
+/// The alignment in bytes that the offsets of sub-buffers require.
 pub(super) fn alignment(device: &OpenCl) -> usize {
     match core::get_device_info(device.0.device, core::DeviceInfo::MemBaseAddrAlign) {
         Ok(core::DeviceInfoResult::MemBaseAddrAlign(bits)) => (bits as usize / 8).max(16),

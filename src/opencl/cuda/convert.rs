@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::opencl::runtime::program::INTERCHANGE;
 use crate::opencl::{Buffer, OpenCl};
 
-/// Integer keys as words of a table whose keys are signed or not, on the device: the top bit of signed keys is flipped,
-/// as [`KeyType::Signed`](crate::KeyType) says. A key that the table's type does not hold becomes `absent`. With equal
-/// types, it also converts words back to keys.
+/// Converts integer keys to words of a table with signed or unsigned keys, on the device. The top bit of signed keys is
+/// flipped, as [`KeyType::Signed`](crate::KeyType) describes. A key that the table's type cannot represent becomes
+/// `absent`. With equal types, it also converts words back to keys.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -27,7 +27,7 @@ pub fn keys_to_words<F: Word, K: Word>(
     launch.buffer(to).over(keys.len())
 }
 
-/// Integers as integers of another width. The upper bits are cut off.
+/// Converts integers to another width. The upper bits are cut off.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -43,7 +43,7 @@ pub fn resized<F: Word, K: Word>(
     launch.buffer(to).over(from.len())
 }
 
-/// The type of a column of a key of several columns: 8, 16, 32 or 64 bits, signed or not.
+/// The type of one column of a multi-column key: 8, 16, 32 or 64 bits, signed or unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The bits of an item.
@@ -66,8 +66,8 @@ impl Part {
     }
 }
 
-/// Appends a column to the words of keys of several columns, after moving the columns before it up by its bits. Words
-/// ascend as the keys do. `column` has the bytes of as many items as there are words.
+/// Appends a column to the words of multi-column keys, after shifting the previous columns left by its bits. The order
+/// of the words is that of the keys. `column` contains the bytes of as many items as there are words.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::InvalidParameter`] for other types, [`Error::WrongDevice`], or what the device
@@ -85,7 +85,7 @@ pub fn append_column<K: Word>(
     launch.value(u32::from(is_first)).buffer(words).over(words.len())
 }
 
-/// A column of keys of several columns: that whose lowest bit in the words is `shift`.
+/// Extracts the column of multi-column keys whose lowest bit in the words is `shift`.
 ///
 /// # Errors
 /// As [`append_column`].
@@ -102,7 +102,7 @@ pub fn column_of<K: Word>(
     launch.value(shift).buffer(column).over(words.len())
 }
 
-/// The bits of doubles, with those of 0.0 for -0.0.
+/// The bits of doubles, with -0.0 replaced by 0.0.
 ///
 /// # Errors
 /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
@@ -114,7 +114,7 @@ pub fn without_negative_zero(device: &OpenCl, values: &Buffer<u64>) -> Result<Bu
     Ok(to)
 }
 
-/// Row numbers as integers of 64 bits; [`NO_ROW`](crate::NO_ROW) becomes -1.
+/// Converts row numbers to 64-bit integers; [`NO_ROW`](crate::NO_ROW) becomes -1.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -125,7 +125,8 @@ pub fn rows_to_integers(device: &OpenCl, rows: &Buffer<u32>, to: &mut Buffer<u64
     launch.buffer(to).over(rows.len())
 }
 
-/// The bits of floats as the bits of doubles with the same values. A NaN remains one; its bits are the device's choice.
+/// Converts the bits of floats to the bits of doubles with the same values. NaN stays NaN, with bits that the device
+/// chooses.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -136,7 +137,7 @@ pub fn floats_to_doubles(device: &OpenCl, from: &Buffer<u32>, to: &mut Buffer<u6
     launch.buffer(to).over(from.len())
 }
 
-/// The bits of doubles as the bits of the nearest floats. NaN becomes 0x7fc00000.
+/// Converts the bits of doubles to the bits of the nearest floats. NaN becomes 0x7fc00000.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -147,7 +148,7 @@ pub fn doubles_to_floats(device: &OpenCl, from: &Buffer<u64>, to: &mut Buffer<u3
     launch.buffer(to).over(from.len())
 }
 
-/// Whether a value, the bits of a double, is NaN.
+/// Returns whether any of these values, given as bits of doubles, is NaN.
 ///
 /// # Errors
 /// [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
@@ -159,7 +160,7 @@ pub fn has_nan(device: &OpenCl, values: &Buffer<u64>) -> Result<bool> {
     Ok(device.download(&found)? != [0])
 }
 
-/// The group of each row, and [`NO_ROW`](crate::NO_ROW) for rows whose value, the bits of a double, is NaN.
+/// The group of each row; [`NO_ROW`](crate::NO_ROW) for rows whose value, given as bits of a double, is NaN.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::OutOfMemory`], or what the device reports.
@@ -172,7 +173,7 @@ pub fn without_nan(device: &OpenCl, ids: &Buffer<u32>, values: &Buffer<u64>) -> 
     Ok(to)
 }
 
-/// Sets the values, bits of doubles, of groups without rows to NaN.
+/// Sets the values of groups without rows, given as bits of doubles, to NaN.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.
@@ -183,8 +184,8 @@ pub fn nan_if_empty(device: &OpenCl, counts: &Buffer<u32>, values: &mut Buffer<u
     launch.buffer(values).over(counts.len())
 }
 
-/// The first `len` bits of a bitmap as bytes, 0 or 1: `len / 4` words, rounded up, whose last bytes may be of later
-/// bits.
+/// The first `len` bits of a bitmap as bytes, 0 or 1. Writes `len / 4` words, rounded up; the last bytes may belong to
+/// later bits.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.

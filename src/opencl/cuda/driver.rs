@@ -1,4 +1,4 @@
-//! The CUDA driver: a few functions of `libcuda`, found when they are first used.
+//! The CUDA driver: a few functions of `libcuda`, which is loaded on first use.
 
 #![expect(unsafe_code, reason = "functions of a C library, found by name")]
 
@@ -12,7 +12,7 @@ use libloading::Library;
 use super::{OF_DEVICE, ONE};
 use crate::error::{Error, Result};
 
-/// Names another library than the system's, or is `off`.
+/// The environment variable that names another library than the system's, or is `off`.
 const VARIABLE: &str = "KOEL_CUDA";
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: i32 = 2;
@@ -67,7 +67,7 @@ struct Copy2d {
 /// `CU_MEMORYTYPE_DEVICE`.
 const ON_DEVICE: i32 = 2;
 
-/// Defines [`Driver`]: a field for each function, and the symbol that it is found by.
+/// Defines [`Driver`] with a field for each function, and loads each function by its symbol.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
         pub(super) struct Driver {
@@ -113,7 +113,7 @@ functions! {
 /// The driver of this process.
 ///
 /// # Errors
-/// [`Error::NoDevice`] with the reason; the same at each call.
+/// [`Error::NoDevice`] with the reason, which is the same at each call.
 pub(super) fn driver() -> Result<&'static Driver> {
     static OPENED: OnceLock<std::result::Result<Driver, String>> = OnceLock::new();
     let no_driver = |reason: &String| Error::NoDevice { wanted: "CUDA".into(), reason: reason.clone() };
@@ -129,12 +129,13 @@ fn open() -> std::result::Result<Driver, String> {
         return Err("CUDA arrays are supported on Linux: use a copy in main memory".into());
     }
     let advice = format!("install NVIDIA's driver, or set {VARIABLE} to the library's file name");
-    // SAFETY: it is the system's driver or the user's choice, as trusted as a library that the program is linked to.
+    // SAFETY: it is the system's driver or the user's choice, which is as trusted as a library that the program links
+    // to.
     let library = unsafe { Library::new(&name) }.map_err(|error| {
         let reason = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         format!("no CUDA driver found ({reason}); {advice}")
     })?;
-    // SAFETY: it is never closed, as drivers start threads.
+    // SAFETY: the library is never closed, because drivers start threads.
     let driver = unsafe { Driver::of(&library) };
     std::mem::forget(library);
     let driver = driver.map_err(|error| format!("the CUDA driver lacks a function ({error}); update it"))?;
@@ -145,7 +146,7 @@ fn open() -> std::result::Result<Driver, String> {
     }
 }
 
-/// The current context of a thread while this exists.
+/// While this exists, a context is the current one of a thread.
 pub(super) struct Current<'a>(&'a Driver);
 
 impl Drop for Current<'_> {
@@ -161,7 +162,7 @@ impl Driver {
         let mut name = null();
         // SAFETY: it writes a pointer to a static string, or null.
         match unsafe { (self.error_name)(code, &mut name) } {
-            // SAFETY: a C string of the driver's.
+            // SAFETY: the pointer is to a C string of the driver.
             0 if !name.is_null() => unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
             _ => format!("error {code}"),
         }
@@ -175,9 +176,9 @@ impl Driver {
         }
     }
 
-    /// Makes a context the thread's current one, and restores the one before at the end of the guard.
+    /// Makes a context the current one of this thread. Dropping the guard restores the previous one.
     pub(super) fn enter(&self, context: usize) -> Result<Current<'_>> {
-        // SAFETY: the context is retained for the life of the process.
+        // SAFETY: the context is retained until the process ends.
         self.done("entering a context", 0, unsafe { (self.push)(context as *mut c_void) })?;
         Ok(Current(self))
     }
@@ -207,7 +208,7 @@ impl Driver {
         Ok(uuid)
     }
 
-    /// The primary context of a device, retained for the life of the process.
+    /// The primary context of a device, retained until the process ends.
     pub(super) fn primary_context(&self, ordinal: i32) -> Result<usize> {
         let (mut context, device) = (null_mut(), self.device(ordinal)?);
         // SAFETY: it writes a handle.
@@ -237,10 +238,11 @@ impl Driver {
         self.done("waiting for CUDA's work", 0, unsafe { (self.synchronize)() })
     }
 
-    /// Allocates exportable memory of the device: its handle and its address. `bytes` is a multiple of the granularity.
+    /// Allocates exportable memory of the device. Returns its handle and its address. `bytes` is a multiple of the
+    /// granularity.
     pub(super) fn allocate(&self, ordinal: i32, bytes: usize) -> Result<(u64, u64)> {
         let (mut handle, mut address) = (0, 0);
-        // SAFETY: the structures are those of cuda.h, and each step has what the one before it made.
+        // SAFETY: the structures are those of cuda.h, and each step receives the results of the previous steps.
         unsafe {
             self.done("allocating", bytes, (self.create)(&mut handle, bytes, &exportable(ordinal), 0))?;
             let mapped = (|| {
@@ -258,9 +260,9 @@ impl Driver {
         Ok((handle, address))
     }
 
-    /// Frees memory of [`allocate`](Self::allocate). A failure leaves it allocated.
+    /// Frees memory that [`allocate`](Self::allocate) returned. If this fails, the memory stays allocated.
     pub(super) fn free(&self, handle: u64, address: u64, bytes: usize) {
-        // SAFETY: the caller has no more use of it; what was not mapped is refused.
+        // SAFETY: the caller does not use it any more; the driver rejects addresses that were not mapped.
         unsafe {
             if address != 0 {
                 (self.unmap)(address, bytes);
@@ -270,7 +272,7 @@ impl Driver {
         }
     }
 
-    /// A file descriptor of memory, which the caller owns.
+    /// Exports memory as a file descriptor, which the caller owns.
     pub(super) fn export(&self, handle: u64) -> Result<i32> {
         let mut descriptor = -1_i32;
         // SAFETY: it writes a descriptor.
@@ -279,12 +281,13 @@ impl Driver {
         Ok(descriptor)
     }
 
-    /// Copies `len` items of `item` bytes that are `stride` bytes apart, next to each other. Queues the copy.
+    /// Queues a copy of `len` items of `item` bytes, which are `stride` bytes apart in the source and adjacent in the
+    /// copy.
     ///
     /// # Safety
-    /// Both are memory of the current context's device, and are that long.
+    /// Both are memory of the current context's device, and long enough.
     pub(super) unsafe fn copy(&self, from: u64, to: u64, len: usize, item: usize, stride: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let code = unsafe {
             if stride == item || len == 1 {
                 (self.copy)(to, from, len * item)
@@ -316,15 +319,15 @@ impl Driver {
     /// Copies memory of the device to the host.
     ///
     /// # Safety
-    /// The memory is of the current context's device, and as long as `to`.
+    /// The memory belongs to the current context's device, and is at least as long as `to`.
     pub(super) unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         let code = unsafe { (self.download)(to.as_mut_ptr().cast(), from, to.len()) };
         self.done("copying an array to the host", to.len(), code)
     }
 }
 
-/// Memory of a device that a file descriptor can be had of.
+/// The properties of device memory that can be exported as a file descriptor.
 fn exportable(ordinal: i32) -> Allocation {
     let location = Location { kind: ONE, id: ordinal };
     Allocation { kind: ONE, handle_types: ONE, location, ..Allocation::default() }

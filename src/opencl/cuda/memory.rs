@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! allocate:  an idle block of a fitting size, or a new one
-//! import:    arrays in place if they lie in a block; the others are copied on the device, all in one wait
-//! in use:    OpenCL has acquired it; publish() releases it to CUDA
-//! dropped:   an array in place stays with its owner, after koel's work on it; other blocks are kept as idle, and
-//!            before their next use both sides finish all of their work
+//! import:    arrays in place if they are in a block; the others are copied on the device, with a single wait
+//! in use:    OpenCL has acquired the block; publish() releases it to CUDA
+//! dropped:   an array in place stays with its owner, after koel's work on it; other blocks become idle, and both sides
+//!            finish all of their work before the next use
 //! ```
 
 use std::fmt;
@@ -20,11 +20,11 @@ use crate::backend::{HashBackend as _, Word};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, lock};
 
-/// Memory of a GPU that both CUDA and OpenCL use, freed on drop: the device keeps it for later.
+/// Memory of a GPU that both CUDA and OpenCL use. When it is dropped, the device keeps it for later calls.
 pub struct Memory {
     cuda: Cuda,
     block: Arc<Block>,
-    /// The array of an owner in the block; `None` if the block is this memory's own.
+    /// An imported array in the block; `None` if this memory owns the block.
     part: Option<Part>,
     bytes: usize,
     /// Whether OpenCL has acquired it.
@@ -34,18 +34,18 @@ pub struct Memory {
 /// An array in CUDA memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided {
-    /// Of its first item.
+    /// The address of its first item.
     pub address: u64,
     /// The number of items.
     pub len: usize,
-    /// Bytes of an item.
+    /// The bytes of an item.
     pub item: usize,
-    /// Bytes from an item to the next.
+    /// The bytes from the start of one item to the start of the next.
     pub stride: usize,
 }
 
 impl Strided {
-    /// Bytes of its items.
+    /// The total bytes of its items.
     fn bytes(&self) -> usize {
         self.len.saturating_mul(self.item)
     }
@@ -65,7 +65,7 @@ impl fmt::Debug for Memory {
 }
 
 impl Cuda {
-    /// Memory of this many bytes with unspecified contents, for koel to write to. Waits for CUDA's work.
+    /// Allocates this many bytes with unspecified contents, which koel may write. Waits for CUDA's work.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or [`Error::Device`].
@@ -75,14 +75,16 @@ impl Cuda {
         Ok(memory)
     }
 
-    /// Arrays after CUDA's work: in place if their items are contiguous in memory of koel ([`lend`](Self::lend),
-    /// [`allocate`](Self::allocate)) and begin where OpenCL allows buffers to begin; else copies, made on the device.
+    /// Imports arrays, after CUDA's work. They are used in place if their items are contiguous, are in memory that
+    /// [`lend`](Self::lend) or [`allocate`](Self::allocate) returned, and begin where OpenCL allows buffers to begin;
+    /// otherwise they are copied on the device.
     ///
-    /// Import the arrays of a call together: copies are CUDA's work, and each change between CUDA's work and OpenCL's
+    /// Import the arrays of a call together: copies are CUDA's work, and each switch between CUDA's work and OpenCL's
     /// takes the GPU about 0.14 ms.
     ///
     /// # Safety
-    /// The arrays are in CUDA memory. Until the results are dropped, they stay allocated, and no work changes them.
+    /// The addresses are in CUDA memory. Until the results are dropped, the arrays stay allocated, and no work changes
+    /// them.
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if the memory is another device's; [`Error::Device`] if it is not CUDA's or the driver
@@ -104,7 +106,7 @@ impl Cuda {
         let copy = |(array, copy): (&Strided, &Memory)| match array.len {
             0 => Ok(()),
             _ if driver.device_of(array.address)? != self.0.ordinal => Err(Error::WrongDevice),
-            // SAFETY: the source is as the caller promises, and the target was allocated that long.
+            // SAFETY: the source is as the caller guarantees, and the target was allocated with that length.
             _ => unsafe { driver.copy(array.address, copy.address(), array.len, array.item, array.stride) },
         };
         let queued = copied.iter().zip(&copies).try_for_each(copy);
@@ -131,7 +133,7 @@ impl Cuda {
         Memory { cuda: self.clone(), block, part, bytes, is_acquired: AtomicBool::new(false) }
     }
 
-    /// Waits for koel's work, and gives its results to CUDA, which reads them at their addresses from now on.
+    /// Waits for koel's work, and releases its results to CUDA, which can then read them at their addresses.
     ///
     /// # Errors
     /// [`Error::Device`] if the work failed.
@@ -142,7 +144,7 @@ impl Cuda {
         self.0.device.finish()
     }
 
-    /// Blocks in which no work is under way, on either side. Frees idle blocks beyond an eighth of device memory.
+    /// Blocks that no pending work of either side uses. Frees idle blocks beyond an eighth of device memory.
     fn take(&self, bytes: &[usize]) -> Result<Vec<Memory>> {
         let pair = &*self.0;
         let needed = bytes.iter().map(|&bytes| self.rounded(bytes)).collect::<Result<Vec<_>>>()?;
@@ -186,7 +188,7 @@ impl Cuda {
         self.0.driver.wait()
     }
 
-    /// The smallest idle block of this size, and not of more than twice as much.
+    /// The smallest idle block that has this size, and at most twice as much.
     fn idle(&self, needed: usize) -> Option<Arc<Block>> {
         let mut idle = lock(&self.0.idle);
         let fits = |block: &Arc<Block>| (needed..=needed.saturating_mul(2)).contains(&block.bytes());
@@ -194,7 +196,7 @@ impl Cuda {
         Some(idle.remove(best))
     }
 
-    /// The oldest idle blocks, so that the others take an eighth of the device's memory at most.
+    /// The oldest idle blocks, to be freed so that the others take at most an eighth of the device's memory.
     fn surplus(&self) -> Vec<Arc<Block>> {
         let most = self.0.device.0.info.memory.unwrap_or(0) / 8;
         let mut idle = lock(&self.0.idle);
@@ -214,7 +216,7 @@ impl Memory {
         self.block.address() + self.part.as_ref().map_or(0, |part| part.offset as u64)
     }
 
-    /// Whether it is an array of an owner, which was imported without a copy.
+    /// Whether it is an array that was imported without a copy.
     pub fn is_in_place(&self) -> bool {
         self.part.is_some()
     }
@@ -229,12 +231,13 @@ impl Memory {
         &self.cuda
     }
 
-    /// Its first `len` elements as a buffer of koel, without a copy. Use it before the memory is published or dropped.
+    /// Its first `len` elements as a koel buffer, without a copy. Use the buffer before the memory is published or
+    /// dropped.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if it is shorter; [`Error::Device`] if the driver fails.
     pub fn buffer<T: Word>(&self, len: usize) -> Result<Buffer<T>> {
-        // Memory is whole elements of every type.
+        // The memory has whole elements of every type.
         if len.saturating_mul(size_of::<T>()) > self.bytes.next_multiple_of(size_of::<T>()) {
             let found = (self.bytes / size_of::<T>()) as u64;
             return Err(Error::LengthMismatch { what: "the memory", found, expected: len as u64 });
@@ -259,7 +262,7 @@ impl Memory {
         let pair = &*self.cuda.0;
         let _current = pair.driver.enter(pair.context)?;
         pair.driver.wait()?;
-        // SAFETY: it is at least that long.
+        // SAFETY: the memory is at least as long as `to`.
         unsafe { pair.driver.download(self.address(), to) }
     }
 
@@ -276,10 +279,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // A failure shows when the memory is next acquired.
+        // A failure is reported when the memory is next acquired.
         let _ = self.release();
         if self.is_in_place() {
-            // The owner may change or free it from now on.
+            // After this, the owner may change or free the array.
             let _ = self.cuda.0.device.finish();
         } else {
             // No wait here: this may run while Python's lock is held, which a callback of CUDA may be waiting for.

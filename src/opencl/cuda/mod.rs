@@ -9,16 +9,16 @@
 //! publish(&[&memory])               waits for koel's work; from then on CUDA reads the results at memory.address()
 //! ```
 //!
-//! **How memory is shared.** CUDA allocates it by its virtual memory API and exports a file descriptor, and OpenCL
-//! imports that (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on
-//! the device, at the rate of device memory. Arrays in memory of [`Cuda::lend`] and [`Cuda::allocate`] are not copied.
-//! Freed memory is kept for the next call, which frees what exceeds an eighth of the device's memory.
+//! **How memory is shared.** CUDA allocates it with its virtual memory API and exports a file descriptor, which OpenCL
+//! imports (`cl_khr_external_memory`). Memory of `cudaMalloc` cannot be exported, so [`Cuda::import`] copies it on the
+//! device, at the rate of device memory. Arrays in memory of [`Cuda::lend`] and [`Cuda::allocate`] are not copied.
+//! Freed memory is kept for later calls; each call frees what exceeds an eighth of the device's memory.
 //!
 //! **Order.** [`Cuda::import`] and [`Cuda::allocate`] wait for all work of the device's primary CUDA context, whichever
 //! stream it is in; [`Cuda::publish`] waits for koel's. No work of one side is under way when the other begins.
 //!
-//! Nothing is needed to build, link or start: `libcuda.so.1`, or the file that the environment variable `KOEL_CUDA`
-//! names, is opened at the first use; `KOEL_CUDA=off` uses none. Linux only.
+//! Nothing is needed to build, link or start a program: `libcuda.so.1`, or the file that the environment variable
+//! `KOEL_CUDA` names, is loaded on first use; `KOEL_CUDA=off` disables it. Linux only.
 //!
 //! ```no_run
 //! # fn demo(address: u64, len: usize, table: &koel::HashTable<koel::OpenCl, koel::scheme::BucketizedOf<u64, u64>>)
@@ -71,7 +71,7 @@ const ONE: i32 = 1;
 /// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
 const OF_DEVICE: i32 = 9;
 
-/// A CUDA device and the OpenCL device that is the same GPU. Clones are the same pair.
+/// A CUDA device, and the OpenCL device that is the same GPU. Clones share both.
 #[derive(Clone)]
 pub struct Cuda(Arc<Pair>);
 
@@ -79,11 +79,11 @@ struct Pair {
     device: OpenCl,
     driver: &'static Driver,
     ordinal: i32,
-    /// The primary context of the device, which CUDA's runtime and the libraries over it use.
+    /// The primary context of the device, which CUDA's runtime and the libraries based on it use.
     context: usize,
     import: Import,
     granularity: usize,
-    /// What the offsets of arrays in place are multiples of.
+    /// The alignment of arrays that are used in place.
     alignment: usize,
     /// All memory, by address.
     blocks: Mutex<BTreeMap<u64, Arc<Block>>>,
@@ -103,10 +103,10 @@ struct Import {
     release: Hand,
 }
 
-/// The pairs that were opened. They are kept, as drivers keep a context's memory.
+/// All opened devices. They are kept, because drivers keep a context's memory.
 static OPENED: Mutex<Vec<Cuda>> = Mutex::new(Vec::new());
 
-/// Those that [`Cuda::nth`] opened.
+/// The devices that [`Cuda::nth`] opened.
 static NUMBERED: Mutex<BTreeMap<i32, Cuda>> = Mutex::new(BTreeMap::new());
 
 impl fmt::Debug for Cuda {
@@ -170,10 +170,10 @@ impl Cuda {
         Ok(cuda)
     }
 
-    /// The ordinal of the CUDA device whose memory an address belongs to.
+    /// The ordinal of the CUDA device to whose memory an address belongs.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if there is no CUDA driver; [`Error::Device`] if the address is not CUDA's.
+    /// [`Error::NoDevice`] if there is no CUDA driver; [`Error::Device`] if the address is not in CUDA memory.
     pub fn device_of(address: u64) -> Result<i32> {
         driver()?.device_of(address)
     }
@@ -202,7 +202,7 @@ impl Import {
             _ => return Err(missing()),
         };
         let extension = |name: &'static std::ffi::CStr| {
-            // SAFETY: the platform is the device's, and the name is a C string.
+            // SAFETY: the platform is that of the device, and the name is a C string.
             let found =
                 unsafe { ffi::clGetExtensionFunctionAddressForPlatform(platform, name.as_ptr() as *const c_char) };
             if found.is_null() { Err(missing()) } else { Ok(found) }
@@ -210,15 +210,15 @@ impl Import {
         let acquire = extension(c"clEnqueueAcquireExternalMemObjectsKHR")?;
         let release = extension(c"clEnqueueReleaseExternalMemObjectsKHR")?;
         let koel_opencl_loader::Status::Loaded { name } = koel_opencl_loader::status() else { return Err(missing()) };
-        // SAFETY: the library is open already; this looks its function up.
+        // SAFETY: the library is already loaded; this looks up its function.
         let create = unsafe {
             let library = libloading::Library::new(name).map_err(|_| missing())?;
             let create = *library.get::<CreateBuffer>("clCreateBufferWithProperties").map_err(|_| missing())?;
-            // Its functions are used from now on.
+            // Its functions are used until the process ends.
             std::mem::forget(library);
             create
         };
-        // SAFETY: the types are those that the extension gives these functions.
+        // SAFETY: the types are those that the extension defines for these functions.
         unsafe {
             let acquire = std::mem::transmute::<*mut c_void, Hand>(acquire.cast());
             Ok(Import { create, acquire, release: std::mem::transmute::<*mut c_void, Hand>(release.cast()) })
@@ -230,7 +230,7 @@ impl Import {
 #[expect(unsafe_code, reason = "ocl does not know this question")]
 fn uuid_of(device: &ocl::Device) -> Option<[u8; 16]> {
     let mut uuid = [0_u8; 16];
-    // SAFETY: the answer has 16 bytes, and the driver writes no more than it is given.
+    // SAFETY: the result has 16 bytes, and the driver does not write more than the given size.
     let status =
         unsafe { ffi::clGetDeviceInfo(device.as_ptr(), CL_DEVICE_UUID, 16, uuid.as_mut_ptr().cast(), null_mut()) };
     (status == 0).then_some(uuid)

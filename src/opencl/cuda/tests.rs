@@ -1,4 +1,5 @@
-//! The kernels of cl/interchange.cl against the same arithmetic here, and what happens without a driver.
+//! Compares the kernels of cl/interchange.cl with the same arithmetic on the host, and tests what happens without a
+//! driver.
 
 use super::{
     Cuda, Grid, Matrix, Part, Voxels, append_column, bits_to_bytes, column_of, doubles_to_floats, floats_to_doubles,
@@ -157,7 +158,7 @@ fn packed(items: &[u64], bits: u32) -> Vec<u32> {
 }
 
 fn check_columns<K: Word>(device: &OpenCl, parts: &[Part]) -> Result<()> {
-    // Each item with each other of the next column.
+    // Combines each item with each item of the next column.
     let len = EDGES.len() * EDGES.len();
     let items = |column: usize| (0..len).map(move |i| EDGES[(i / EDGES.len().pow(column as u32 % 2)) % EDGES.len()]);
     let mut words = device.unwritten::<K>(len)?;
@@ -165,7 +166,7 @@ fn check_columns<K: Word>(device: &OpenCl, parts: &[Part]) -> Result<()> {
         let items: Vec<u64> = items(column).collect();
         append_column(device, &device.upload(&packed(&items, of.bits))?, of, column == 0, &mut words)?;
     }
-    // Keys ascend as their words do.
+    // Keys have the same order as their words.
     let signed = |item: u64, of: Part| match of.is_signed {
         true => i128::from((item << (64 - of.bits)) as i64 >> (64 - of.bits)),
         false => i128::from(item & u64::MAX >> (64 - of.bits)),

@@ -17,22 +17,22 @@ use crate::group::{self, FirstRows};
 use crate::opencl::runtime::program::VOXELS;
 use crate::opencl::{Buffer, OpenCl};
 
-/// How far places without bounds may be from 0 on an axis.
+/// The greatest distance from 0 of unbounded places, on each axis.
 const FAR: i64 = 1 << 20;
-/// Queries of neighbours that are looked up at once.
+/// The maximum number of neighbour queries that are looked up at once.
 const PIECE: usize = 1 << 25;
 
-/// Rows of numbers in device memory, in either order.
+/// A matrix in device memory, in row-major or column-major order.
 pub struct Matrix<'a, W: Word> {
-    /// The numbers: floats or integers by their bits.
+    /// The items: floats or integers, given as bits.
     pub items: &'a Buffer<W>,
     /// The number of rows.
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,
-    /// Items from one row to the next.
+    /// The distance in items from one row to the next.
     pub row_step: usize,
-    /// Items from one column to the next.
+    /// The distance in items from one column to the next.
     pub column_step: usize,
 }
 
@@ -42,14 +42,14 @@ impl<W: Word> std::fmt::Debug for Matrix<'_, W> {
     }
 }
 
-/// The cells of space. Sizes and bounds have the precision of the points.
+/// A grid of cells. Sizes and bounds have the precision of the points.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
     /// The lengths of a cell on the three axes.
     pub size: [f64; 3],
-    /// The least corner.
+    /// The least corner of the grid.
     pub least: [f64; 3],
-    /// The number of cells on each axis, at most 2^21; `None` if space has no bounds.
+    /// The number of cells on each axis, at most 2^21; `None` if the grid is unbounded.
     pub cells: Option<[i64; 3]>,
 }
 
@@ -58,17 +58,17 @@ pub struct Grid {
 pub struct Voxels {
     device: OpenCl,
     cells: Buffer<u64>,
-    /// Where the rows of each cell begin.
+    /// The start of the rows of each cell.
     starts: Buffer<u32>,
     /// The rows of points, by cell.
     rows: Buffer<u32>,
     len: usize,
-    /// What the places of keys begin at, negated.
+    /// The least coordinate of a key's place, negated.
     from: i64,
 }
 
 impl<W: Word> Matrix<'_, W> {
-    /// Refuses items that are not in the buffer.
+    /// Returns an error if an item is not in the buffer.
     fn check(&self, columns: usize) -> Result<()> {
         Error::check_rows("rows", self.rows)?;
         if self.columns < columns {
@@ -92,12 +92,12 @@ impl<W: Word> Matrix<'_, W> {
 }
 
 impl Voxels {
-    /// The voxels of points whose first three columns are x, y and z, `W` the bits of floats; at most `most` of them.
-    /// Points outside the grid are left out, and so are those with a NaN or an infinity.
+    /// The voxels of points whose first three columns are x, y and z; `W` holds the bits of a float. Returns at most
+    /// `most` voxels. Points outside of the grid are skipped, and so are points with a NaN or an infinity.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if a point is too far from 0, without bounds; [`Error::OutOfMemory`] or what the
-    /// device reports.
+    /// [`Error::InvalidParameter`] if the grid is unbounded and a point is too far from 0; [`Error::OutOfMemory`], or
+    /// what the device reports.
     pub fn of<W: Word>(device: &OpenCl, points: &Matrix<'_, W>, grid: &Grid, most: usize) -> Result<Voxels> {
         points.check(3)?;
         let (program, rows) = (points.program(device)?, points.rows);
@@ -129,7 +129,7 @@ impl Voxels {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no voxels.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -145,8 +145,7 @@ impl Voxels {
         launch.value(self.from).buffer(to).over(to.len())
     }
 
-    /// Writes the points of each voxel, the first `most` of them in the order of the input with zeros after the last
-    /// one, and their number.
+    /// Writes the first `most` points of each voxel in the order of the input, followed by zeros, and their number.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], or what the device reports.

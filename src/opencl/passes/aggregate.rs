@@ -13,19 +13,19 @@ use crate::memory::zeroed;
 use crate::opencl::runtime::program::ACCUMULATE;
 use crate::opencl::{Buffer, OpenCl};
 
-/// Rows of one work-item where aggregates are taken.
+/// Rows of a work-item in an aggregation.
 pub(in crate::opencl) const ROWS_EACH: usize = 32;
 /// Entries of a group's own table.
 pub(in crate::opencl) const ENTRIES: usize = 1024;
-/// The same where values have 64 bits.
+/// Entries of a group's own table for 64-bit values.
 pub(in crate::opencl) const WIDE_ENTRIES: usize = 512;
 
-// An owner, a count, a sum in two halves, a least and a greatest value: what every device has.
+// An owner, a count, a sum in two halves, a least and a greatest value; every device has this much local memory.
 const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES * 6 * size_of::<u32>() <= 32 << 10);
-// The last two of 64 bits, and a sum in four quarters.
+// The least and the greatest value have 64 bits, and the sum has four quarters.
 const _: () = assert!(WIDE_ENTRIES.is_power_of_two() && WIDE_ENTRIES * 10 * size_of::<u32>() <= 32 << 10);
 
-/// Doubles of a sample, by which the window of a column is chosen.
+/// The number of sampled doubles from which the window of a column is chosen.
 const SAMPLE: usize = 1 << 12;
 
 impl OpenCl {
@@ -78,7 +78,7 @@ impl OpenCl {
         Ok(all)
     }
 
-    /// The pass of 32-bit values over longer ones, and one over the groups.
+    /// Like the aggregation of 32-bit values, followed by a pass over the groups.
     pub(super) fn run_accumulate_wide(
         &self,
         ids: &Buffer<u32>,
@@ -107,7 +107,8 @@ impl OpenCl {
         let highs: Buffer<u64> = self.filled(cells(wanted.is_summed()), 0)?;
         let program = self.accumulate_program(Some(of), wanted)?;
         let doubles = of == Numbers::Double && wanted.is_summed();
-        // The greatest exponent of a sample, and whether rows are left over; and which.
+        // `about`: the greatest exponent of a sample, and whether there are leftovers. `left`: a bit for each leftover
+        // row.
         let about: Buffer<u32> = self.filled(2, 0)?;
         let left: Buffer<u32> = self.filled(if doubles { bitmap_words(len) } else { 0 }, 0)?;
         if doubles {
@@ -134,7 +135,7 @@ impl OpenCl {
             0 => None,
             _ => Some(self.leftovers(ids, values, &left, &all, &highs, Window::around(exponent))?),
         };
-        // No group's number, until a sum does not fit.
+        // Not the number of a group, until a sum does not fit.
         let overflow = self.filled(1, u32::MAX)?;
         let launch = self.kernel(&program, "settle")?.stage("accumulate").value(groups as u64).buffer(&all.sums);
         let launch = launch.buffer(&highs).buffer(&all.counts).buffer(&all.means);
@@ -165,7 +166,7 @@ impl OpenCl {
         Ok(all)
     }
 
-    /// The aggregates by the CPU, in the partial tier: 64-bit values need 64-bit atomics.
+    /// Aggregates on the CPU, in the partial tier, because 64-bit values need 64-bit atomics.
     fn accumulate_wide_on(
         &self,
         cpu: &Cpu,
@@ -188,7 +189,7 @@ impl OpenCl {
         })
     }
 
-    /// Sums and means of the groups that have rows outside of the window, added up by this machine.
+    /// Sums and means of the groups that have rows outside of the window, computed on the host.
     fn leftovers(
         &self,
         ids: &Buffer<u32>,

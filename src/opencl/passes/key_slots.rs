@@ -6,7 +6,7 @@ use crate::opencl::runtime::program::KEY_SLOTS;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::Key;
 
-/// Slots that a key tries. If half of the slots are in use, keys hardly ever try this many.
+/// The maximum number of slots that are tried for a key. If half of the slots are in use, a key rarely needs this many.
 const PROBES: u32 = 128;
 /// The base-2 logarithms of the numbers of slots that the kernel can address.
 const BITS: std::ops::RangeInclusive<u32> = 1..=31;

@@ -42,7 +42,7 @@ impl Kept<'_> {
 }
 
 impl OpenCl {
-    /// Work-items of a group of passes that no scheme owns: a power of two, 64 at least.
+    /// Work-items of a group of passes that do not belong to a scheme: a power of two, at least 64.
     pub(in crate::opencl) fn pass_group(&self) -> usize {
         self.0.sizes.passes
     }

@@ -1,6 +1,5 @@
-//! The host side of cl/relational.cl and, for borders and `scatter`, cl/columns.cl. `ranks` uses the tiles of selection
-//! in primitives.rs; aggregates are in aggregate.rs and `key_slots` in
-//! key_slots.rs.
+//! The host side of cl/relational.cl and, for borders and `scatter`, of cl/columns.cl. `ranks` uses the tiles of
+//! selection in primitives.rs; aggregates are in aggregate.rs and `key_slots` in key_slots.rs.
 
 use ocl::prm::Ulong4;
 
@@ -18,7 +17,7 @@ use crate::scheme::shard::ShardOf;
 /// Elements of one work-item in the expansion of a list.
 const EXPANDS_EACH: usize = 8;
 
-/// The maximum number of runs and groups: their numbers have 32 bits, and one number means none.
+/// The maximum number of runs and groups: their numbers have 32 bits, of which one value means "none".
 const MOST: u64 = u32::MAX as u64;
 
 impl OpenCl {
@@ -31,7 +30,7 @@ impl OpenCl {
         self.pass_group() * EXPANDS_EACH
     }
 
-    /// The ends of runs that the kernel of this name marks.
+    /// Marks the ends of runs with the kernel of this name.
     fn borders<T: Word>(&self, column: &Buffer<T>, name: &'static str) -> Result<Buffer<u32>> {
         let len = column.len();
         let bits = Buffer::allocate(self, bitmap_words(len))?;
@@ -180,7 +179,7 @@ impl Relational for OpenCl {
     }
 }
 
-/// Returns an error if there are more than numbers.
+/// Returns an error if there are more than [`MOST`].
 fn check_most(what: &'static str, requested: usize) -> Result<()> {
     if requested as u64 > MOST {
         Err(Error::TooLarge { what, requested: requested as u64, most: MOST })

@@ -10,16 +10,16 @@ use crate::error::Result;
 use crate::opencl::{OpenCl, lock};
 use crate::tuning::tuning;
 
-/// Fewer pairs are placed directly: their image is in a cache, and each further kernel costs more than it saves.
+/// Fewer pairs are placed directly: their image fits in a cache, and each further kernel costs more than it saves.
 const FEWEST_PAIRS: usize = 1 << 20;
 /// Batches are added directly to images of fewer words, for the same reason. The size of the batch matters less,
 /// because the direct route makes several passes over the image even for a batch of one pair.
 const FEWEST_WORDS: usize = 1 << 21;
 
 impl OpenCl {
-    /// The route of a build of this many pairs if its scheme supports both: the one set by [`OpenCl::set_build_route`],
-    /// or by the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`), or else by parts for many pairs on a
-    /// GPU.
+    /// The route of a build of this many pairs if its scheme supports both: the one set by [`OpenCl::set_build_route`];
+    /// otherwise the one in the environment variable `KOEL_BUILD_ROUTE` (`direct` or `by-parts`); otherwise by parts if
+    /// there are many pairs and the device is a GPU.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable has any other value.
@@ -32,7 +32,7 @@ impl OpenCl {
         self.route_if(words >= FEWEST_WORDS)
     }
 
-    /// The route that was set, or else by parts on a GPU if that is `worth_it`.
+    /// The route that was set; otherwise by parts on a GPU if `worth_it`, and directly elsewhere.
     ///
     /// In the partial tier, tables are built directly: parts need 64-bit atomics.
     fn route_if(&self, worth_it: bool) -> Result<BuildRoute> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! let scan = Scan::of(device, len)?;      its memory: a sum for every tile, a sum for every tile of those, ..
-//! scan.run(&counts)?;                     any number of times; counts[i] becomes the sum of all before it
+//! let scan = Scan::of(device, len)?;      allocates a sum for every tile, a sum for every tile of those, ..
 //! ```
 //!
 //! With a 0 after the last count, the total is stored there.
@@ -20,14 +20,14 @@ const EACH: usize = 8;
 pub(in crate::opencl) struct Scan<'a, T: Word> {
     device: &'a OpenCl,
     len: usize,
-    /// The name of its kernels in the ledger and clocks, if it is not their own.
+    /// The name under which its kernels are recorded in ledger and clocks, if it is not their own.
     stage: Option<&'static str>,
     /// The sums of tiles, of tiles of sums, .., down to one tile.
     sums: Vec<Buffer<T>>,
 }
 
 impl<'a, T: Word> Scan<'a, T> {
-    /// For this many counts; takes 1/2048 of their memory (1/512 with the smallest groups).
+    /// Allocates sums for this many counts: 1/2048 of their memory (1/512 with the smallest groups).
     pub(in crate::opencl) fn of(device: &'a OpenCl, len: usize) -> Result<Scan<'a, T>> {
         let (mut sums, tile) = (Vec::new(), device.pass_group() * EACH);
         let mut tiles = len.div_ceil(tile);
@@ -38,7 +38,7 @@ impl<'a, T: Word> Scan<'a, T> {
         Ok(Scan { device, len, stage: None, sums })
     }
 
-    /// The same as one stage of a larger operation.
+    /// Records the kernels as one stage of a larger operation.
     pub(in crate::opencl) fn in_stage(self, name: &'static str) -> Self {
         Scan { stage: Some(name), ..self }
     }
@@ -53,7 +53,7 @@ impl<'a, T: Word> Scan<'a, T> {
             self.kernel("scan_sums", counts)?.buffer(sums).over_groups_of(group, items(counts), counts.len())?;
             levels.push(sums);
         }
-        // From the last level, which is one tile.
+        // Begins with the last level, which is one tile.
         for (level, counts) in levels.iter().enumerate().rev() {
             let before = levels.get(level + 1).unwrap_or(counts);
             self.kernel("scan_tiles", counts)?.buffer(before).over_groups_of(group, items(counts), counts.len())?;

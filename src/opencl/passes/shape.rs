@@ -20,8 +20,8 @@ use crate::opencl::runtime::program::SHAPE;
 use crate::opencl::{Buffer, LookupShape, OpenCl, lock};
 use crate::tuning::tuning;
 
-/// Keys of a work-item in runs. On four cores 256 were half as fast again as 64 and as fast as 1024. Shorter runs give
-/// more cores work in a small batch.
+/// Keys of a work-item in runs. On four cores, runs of 256 were 1.5 times as fast as runs of 64, and as fast as runs of
+/// 1024. Shorter runs let more cores work on a small batch.
 const RUN: usize = 256;
 // No run ends within a word of the bitmap.
 const _: () = assert!(RUN.is_multiple_of(32));
@@ -30,28 +30,29 @@ const _: () = assert!(RUN.is_multiple_of(32));
 const BLOCKS: usize = 1 << 16;
 /// Reads of the warm-up, in which drivers compile.
 const WARM_UP_READS: usize = 1 << 8;
-/// Reads of the first measurement; they double ..
+/// Reads of the first measurement. They double ..
 const FEWEST_READS: usize = 1 << 10;
-/// .. up to here, ..
+/// .. up to this number, ..
 const MOST_READS: usize = 1 << 22;
 /// .. until the faster shape takes long enough for the resolution of a device's clock, ..
 const LONG_ENOUGH: Duration = Duration::from_micros(40);
 /// .. or a measurement takes so long that more would be noticeable (simulators).
 const TOO_LONG: Duration = Duration::from_millis(5);
-/// The best of this many measurements counts, ..
+/// The best of this many measurements is used, ..
 const RUNS: usize = 5;
 /// .. as long as all of them together take less than this.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl OpenCl {
-    /// Work-items of a group of lookups. If they share their reads, more of them share the keys that need a further
-    /// bucket: on an H200, in a table that fits the cache, 128 were 3% faster than 64 and 256.
+    /// Work-items of a group of lookups. If work-items share their reads, larger groups distribute the keys that need a
+    /// further bucket better: on an H200, in a table that fits in the cache, groups of 128 were 3% faster than 64 and
+    /// 256.
     pub(in crate::opencl) fn lookup_group(&self, shape: LookupShape) -> usize {
         match shape {
             LookupShape::Alone => self.0.sizes.group,
             // Not every device supports more.
             LookupShape::Together => (2 * self.0.sizes.group).min(self.pass_group()),
-            // Nothing is shared.
+            // Work-items share nothing.
             LookupShape::Runs => 1,
         }
     }
@@ -64,7 +65,7 @@ impl OpenCl {
         }
     }
 
-    /// Memory for values that the caller did not request, but the lookup needs: runs store their results there.
+    /// Memory for values that the caller did not request. Runs need it, because they store their results there.
     pub(in crate::opencl) fn scratch_values(
         &self,
         shape: LookupShape,
@@ -83,10 +84,10 @@ impl OpenCl {
         [("RUN", run), ("CPU", u32::from(self.0.info.kind == DeviceKind::Cpu))]
     }
 
-    /// The shape of lookups in tables with buckets: the one set by [`OpenCl::set_lookup_shape`], or by the environment
-    /// variable `KOEL_LOOKUP_SHAPE` (`alone`, `together` or `runs`), or else runs on a CPU, and on other devices the
-    /// faster of the other two. That is measured at the first call, in some milliseconds, and then kept. Cuckoo and
-    /// Robin Hood tables support runs as well, and otherwise use one work-item per key.
+    /// The shape of lookups in tables with buckets: the one set by [`OpenCl::set_lookup_shape`]; otherwise the one in
+    /// the environment variable `KOEL_LOOKUP_SHAPE` (`alone`, `together` or `runs`); otherwise runs on a CPU, and on
+    /// other devices the faster of the other two, which the first call measures in some milliseconds. Cuckoo and Robin
+    /// Hood tables support runs as well, and otherwise use one work-item per key.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the variable has any other value; the device's
@@ -98,7 +99,7 @@ impl OpenCl {
         }
         let shape = match self.shape_without_measuring()? {
             Some(shape) => shape,
-            // Not counted by clocks of callers that time a lookup.
+            // Clocks of callers that time a lookup do not include this measurement.
             None => self.0.clocks.aside(|| self.faster_shape())?,
         };
         *known = Some(shape);
@@ -175,7 +176,7 @@ mod tests {
         cl.faster_shape()?;
         let start = Instant::now();
         cl.faster_shape()?;
-        // A simulator's clock is that of its machine, which is also used by other processes.
+        // A simulator runs on the host, which other processes use too.
         let quickly = Duration::from_secs(if small() { 30 } else { 1 });
         assert!(start.elapsed() < quickly, "{:?}", start.elapsed());
         let (shape, busy) = cl.timed(|| cl.with_group(32).lookup_shape())?;

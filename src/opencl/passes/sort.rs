@@ -9,17 +9,17 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Pairs of one work-item, as the words of cl/sort.cl require.
 const EACH: usize = 16;
-/// Bits of a digit, and its values.
+/// Bits of a digit, and the number of its values.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// The maximum number of chunks of tiles: enough to keep any GPU busy, and few enough that their counts take little
+/// The maximum number of chunks of tiles: enough to keep any GPU busy, but few enough that their counts need little
 /// memory.
 const MOST_CHUNKS: usize = 1024;
 /// The maximum number of chunks if each belongs to one work-item.
 const MOST_CHUNKS_ALONE: usize = 256;
-/// Counts of one work-item in their sum.
+/// Counts that one work-item adds up.
 const COUNTS_EACH: usize = 8;
-/// Pairs that a work-item reads before the first pass.
+/// Pairs that a work-item reads to determine the bits in which keys differ.
 const LOOKS_EACH: usize = 16;
 
 // The constants that `sorted::counts_bytes` assumes.
@@ -32,12 +32,12 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// Keys and their values.
 type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
-/// What processes a chunk. The order is the same.
+/// What processes a chunk. The result is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::opencl) enum Strategy {
-    /// A work-item: CPUs.
+    /// A single work-item: on CPUs.
     Alone,
-    /// A group for each of its tiles: all other devices.
+    /// A group for each of its tiles: on all other devices.
     Together,
 }
 
@@ -62,9 +62,9 @@ struct Passes<'a> {
     chunks: usize,
     /// The counts before each tile within its chunk, by tile and digit.
     befores: Buffer<u32>,
-    /// The counts of each chunk, by digit and chunk; alone, its starts.
+    /// The counts of each chunk, by digit and chunk; with [`Strategy::Alone`], the starts of each chunk.
     counts: Buffer<u32>,
-    /// The counts of all, by pass and digit.
+    /// The counts of all chunks together, by pass and digit.
     totals: Buffer<u32>,
     /// The start of each chunk, by chunk and digit.
     starts: Buffer<u32>,
@@ -93,8 +93,8 @@ impl OpenCl {
         self.pass_group() * EACH
     }
 
-    /// One read of some words. Then, unless keys are ascending, a count, a scan and a scatter for each of at most four
-    /// or eight digits.
+    /// Reads a few words from the device once. Then, unless keys are ascending, runs a count, a scan and a scatter for
+    /// each of at most four or eight digits.
     pub(in crate::opencl) fn run_sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Buffer<K>,
@@ -105,7 +105,7 @@ impl OpenCl {
         self.sort_pairs_by(strategy, strategy.most_chunks(), keys, values)
     }
 
-    /// The same in this way, in at most this many chunks.
+    /// The same with this strategy, in at most this many chunks.
     pub(in crate::opencl) fn sort_pairs_by<K: Word, V: Word>(
         &self,
         strategy: Strategy,

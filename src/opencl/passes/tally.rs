@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::cuckoo::classic;
 
-/// The counts of a batch, by their position in the kernels' status buffer, and in a group's counts in local memory. All
-/// start at 0, and 0 means none.
+/// The counts of a batch, by their position in the kernels' status buffer and in a group's counts in local memory. All
+/// counts start at 0.
 #[derive(Clone, Copy)]
 enum Status {
     Unplaced,
@@ -18,16 +18,16 @@ enum Status {
     Removed,
     /// The number of pairs with the sentinel key.
     OutsideCount,
-    /// The greatest of their values.
+    /// The greatest value of these pairs.
     OutsideValue,
     /// Pairs that left their part, in builds one partition at a time.
     Escaped,
-    /// Pairs that those displaced, and that the list had no space for (cl/bucketized_wide.cl).
+    /// Pairs that were displaced by escaped pairs, and for which the list had no space (cl/bucketized_wide.cl).
     Moved,
 }
 const STATUS_WORDS: usize = Status::Moved as usize + 1;
 
-/// Their names in cl/.
+/// The names of the counts in cl/.
 pub(in crate::opencl) const NUMBERS: [(&str, u32); 9] = [
     ("UNPLACED", Status::Unplaced as u32),
     ("COPIES", Status::Copies as u32),
@@ -44,7 +44,7 @@ pub(in crate::opencl) const NUMBERS: [(&str, u32); 9] = [
 pub(in crate::opencl) struct Tally(Buffer<u64>);
 
 impl Tally {
-    /// Zeros, by one fill.
+    /// Allocates the counts and fills them with zeros.
     pub(in crate::opencl) fn new(device: &OpenCl) -> Result<Tally> {
         device.filled(STATUS_WORDS, 0).map(Tally)
     }
@@ -64,8 +64,8 @@ impl Tally {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
         let came_outside = count(Status::OutsideCount);
-        // One of the pairs with the sentinel key is not a duplicate: the one in the table, or else the first of the
-        // batch.
+        // One of the pairs with the sentinel key is not a duplicate: the one in the table, or otherwise the first one
+        // of the batch.
         let copies_outside = (came_outside + u64::from(outside.is_some())).saturating_sub(1);
         let least = (count(Status::Copies) > 0).then(|| !(count(Status::Least) as u32));
         let least_outside = (copies_outside > 0).then_some(classic::EMPTY_KEY);
@@ -85,7 +85,7 @@ impl Tally {
     }
 
     /// The same for a table with a stash, whose keys are counted as pairs that left their part. Also returns whether a
-    /// list of this capacity held them all, and nothing else failed.
+    /// list of this capacity had space for all of them, and nothing else failed.
     pub(in crate::opencl) fn placed_with_stash<K: Word, V>(
         &self,
         device: &OpenCl,
@@ -96,8 +96,8 @@ impl Tally {
         Ok((Placed { stash, ..placed }, all_fit))
     }
 
-    /// The same for a build one partition at a time, and whether its list of this capacity held all pairs that left
-    /// their part.
+    /// The same for a build one partition at a time. Also returns whether its list of this capacity had space for all
+    /// pairs that left their part.
     pub(in crate::opencl) fn built_wide<K: Word, V>(
         &self,
         device: &OpenCl,

@@ -139,7 +139,7 @@ impl Passes<RobinHood> for OpenCl {
             MaxAges::Packed(_) => slots,
             MaxAges::Array(levels) => slots.div_ceil(levels.per_word() as usize),
         };
-        // Even without pairs, because the code after `lift` relies on it.
+        // This is allocated even without pairs, because the code after `lift` relies on it.
         let ages: Buffer<u32> = self.filled(slots, 0)?;
         self.robin_hood_kernel(plan, "robin_hood_max_ages", &[image])?.buffer(&ages).over(slots)?;
         self.robin_hood_kernel(plan, "robin_hood_pack", &[image])?.buffer(&ages).over(packed)?;

@@ -1,13 +1,12 @@
-//! Transfers from devices to a device, through slots of pinned memory: the buses of all devices work concurrently.
+//! Transfers from several devices to one, through slots of pinned memory. The buses of all devices work concurrently.
 //!
 //! ```text
 //! down, a queue of each source    read 0 | read 1 | read 2 | read 3 | read 4  | ..
 //! slots                             0        1        2        3        4         of 8 in turn
 //! up, a queue of this device                                   write 0 | write 1 | ..
 //! ```
-//!
-//! Events of one context cannot be used in another, so the host waits for a read before it enqueues the write, and for
-//! that write before the slot is used for another read. Reads are ahead, so that no bus waits for the host.
+//! Events of one context cannot be used in another. So the host waits for a read before it enqueues the write, and for
+//! that write before the slot is reused for another read. Reads are enqueued ahead, so that no bus waits for the host.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,14 +18,14 @@ use crate::backend::{HashBackend, Piece, Word};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl, backend};
 
-/// Slots in turn, and how many reads are ahead of the current write.
+/// The number of slots, which are used in turn, and of reads that are enqueued ahead of the current write.
 const SLOTS: usize = 8;
 const AHEAD: usize = 4;
 
 /// A message for an impossible state.
 const NO_MEMORY: &str = "a slot without memory";
 
-/// A read that is to be written from a slot to the device.
+/// A read into a slot, which is to be written to the device.
 struct Ahead {
     slot: usize,
     len: usize,
@@ -38,7 +37,7 @@ struct Transfer<'a, T: Word> {
     slots: Vec<Slot>,
     up: Straight<'a>,
     to: &'a Buffer<T>,
-    /// What the first write waits for.
+    /// The event for which the first write waits.
     after: Option<Event>,
 }
 
@@ -51,8 +50,8 @@ impl<T: Word> Transfer<'_, T> {
 }
 
 impl OpenCl {
-    /// Writes the pieces to `to[at..]`. Returns whether it did: a device without slots or queues for transfers uses
-    /// another path.
+    /// Writes the pieces to `to[at..]`. Returns false if the device has no slots or queues for transfers; the caller
+    /// then uses another path.
     pub(in crate::opencl) fn pull<T: Word>(
         &self,
         to: &mut Buffer<T>,
@@ -90,7 +89,7 @@ impl OpenCl {
         let (mut ahead, mut number) = (VecDeque::with_capacity(AHEAD + 1), 0);
         // The memory may have belonged to another buffer before.
         let mut way = Transfer { slots, up: Straight::new(&queues.up), to, after: Some(self.mark()?) };
-        // These wait when they are dropped, whatever happens, so that no buffer is reused while it is read.
+        // Guards wait when they are dropped, even after an error, so that no buffer is reused while it is read.
         let mut guards = Vec::with_capacity(pieces.len());
         for (Piece { buffer, range, .. }, queues) in pieces.iter().zip(sources) {
             let down = guards.push_mut(Straight::new(&queues.down));

@@ -13,10 +13,11 @@ use crate::backend::{DeviceBuffer, Word};
 use crate::error::{Error, Result};
 use crate::opencl::OpenCl;
 
-/// Elements in the memory of an OpenCL device, freed on drop: the device caches the memory for the next buffer of that
-/// size, up to an eighth of its memory, unless its handle was exported ([`interop`](crate::opencl::interop)).
+/// Elements in the memory of an OpenCL device. When the buffer is dropped, the device caches its memory for the next
+/// buffer of that size, up to an eighth of the device's memory, unless the handle of the buffer was exported
+/// ([`interop`](crate::opencl::interop)).
 ///
-/// OpenCL has no buffers of length 0, so an empty one here has memory for one element.
+/// OpenCL has no buffers of length 0, so an empty buffer has memory for one element.
 pub struct Buffer<T: Word> {
     memory: Mem,
     context: core::Context,
@@ -25,21 +26,21 @@ pub struct Buffer<T: Word> {
     capacity: usize,
     /// The pool of its memory; empty if the memory was imported.
     home: Weak<Pool>,
-    /// Whether commands in other queues than its device's may use it.
+    /// Whether commands in queues other than its device's may use it.
     lent: AtomicBool,
     /// Its position in another buffer, if it is a sub-buffer.
     part_of: Option<Part>,
     elements: PhantomData<T>,
 }
 
-/// Bytes of a buffer that was divided.
+/// The range of a sub-buffer in its whole buffer.
 struct Part {
     /// The handle of the whole buffer.
     whole: usize,
     bytes: Range<u64>,
 }
 
-/// Memory whose handle others may have, for [`Place::aliases`].
+/// The position of memory whose handle may be used elsewhere, for [`Place::aliases`].
 pub(in crate::opencl) struct Place {
     /// The address of the [`Buffer`].
     buffer: usize,
@@ -48,7 +49,7 @@ pub(in crate::opencl) struct Place {
 }
 
 impl Place {
-    /// Whether two buffers share memory. The same buffer twice does not count, because it can then only be read.
+    /// Whether two buffers share memory. The same buffer twice is not an alias, because it can then only be read.
     pub(in crate::opencl) fn aliases(&self, other: &Place) -> bool {
         let meet = self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end;
         self.buffer != other.buffer && self.whole == other.whole && meet
@@ -107,7 +108,8 @@ impl<T: Word> Buffer<T> {
         Ok(Buffer { memory, context, len, capacity, home, lent, part_of, elements })
     }
 
-    /// For commands in the queue of its device. Other queues may only use memory that was [lent](Self::lend).
+    /// The memory, for commands in the queue of its device. Other queues may only use memory that was
+    /// [lent](Self::lend).
     pub(in crate::opencl) fn memory(&self) -> &Mem {
         &self.memory
     }
@@ -118,7 +120,7 @@ impl<T: Word> Buffer<T> {
         self.capacity
     }
 
-    /// Commands in other queues may use it from now on, so its memory is not reused for another buffer.
+    /// Allows commands in other queues to use the memory, so that it is not reused for another buffer.
     pub(in crate::opencl) fn lend(&self) {
         self.lent.store(true, Ordering::Relaxed);
     }
@@ -132,7 +134,7 @@ impl<T: Word> Buffer<T> {
         &self.context
     }
 
-    /// The position of its memory, if others may have a handle of it.
+    /// The position of its memory, if its handle may be used elsewhere.
     pub(in crate::opencl) fn place(&self) -> Option<Place> {
         let buffer = std::ptr::from_ref(self) as usize;
         let whole = || (self.memory.as_ptr() as usize, 0..u64::MAX);

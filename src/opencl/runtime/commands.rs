@@ -11,15 +11,15 @@
 //!                   'a, or pinned memory; the guard, which does not outlive 'a, waits for all of them on drop
 //! ```
 //!
-//! Transfers are sound because each names words within a slice, beyond which the driver does not access memory, and
-//! which it does not keep; and no other code can access that slice until the transfer has ended. A driver that fails
-//! does not change that:
+//! Transfers are sound because each names words within a slice: the driver does not access memory outside of the slice
+//! and does not keep the slice, and no other code can access the slice until the transfer has ended. A driver that
+//! fails does not change that:
 //!
 //! ```text
-//! queued           its event is stored before anything else, which may fail
-//! waiting fails    the event reports whether the transfer has ended, then the queue; until one does, it is pending
-//! nothing helps    pinned memory is leaked; if the memory is the caller's, or the device's would be reused, the
-//!                  process is aborted
+//! queued           the event of a transfer is stored before any operation that may fail
+//! waiting fails    the event, or otherwise the queue, reports whether the transfer has ended; until then it is pending
+//! nothing helps    pinned memory is leaked; the process is aborted if the memory belongs to the caller, or if the
+//!                  memory of the device would be reused
 //! ```
 
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ use crate::opencl::Buffer;
 
 type Done<T> = std::result::Result<T, ocl::Error>;
 
-/// Queues a kernel that has all its arguments.
+/// Queues a kernel whose arguments have all been set.
 #[expect(unsafe_code, reason = "a kernel is trusted with its arguments; the head of launch.rs says why that is sound")]
 pub(in crate::opencl) fn run(
     queue: &ocl::Queue,
@@ -150,8 +150,8 @@ fn known(event: Event, queue: &ocl::Queue) -> Done<Event> {
 /// still running.
 fn wait(event: &Event, queue: &ocl::Queue) -> Waited {
     let Err(error) = core::wait_for_event(event) else { return Waited { over: true, done: Ok(()) } };
-    // This code means that the command has ended with an error. Otherwise the command's own state may show that it has
-    // ended; ocl-core has no name for the negative states of failed commands, and reports them in its message.
+    // This code means that the command has ended with an error. Otherwise the state of the command may show that it has
+    // ended. ocl-core has no name for the negative states of failed commands, and reports them in its message.
     let over = error.api_status() == Some(Status::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
         || matches!(
             core::event_status(event),
@@ -181,7 +181,7 @@ pub(in crate::opencl) fn map_pinned(
     // The builder can take the context from a queue too, but panics if the driver fails to return it.
     let mut memory = ocl::Buffer::<u64>::builder().context(context).flags(flags).len(len).build()?;
     memory.set_default_queue(queue.clone());
-    // So that every word is written before it is first read.
+    // Ensures that every word is written before it is first read.
     memory.cmd().fill(0, None).enq()?;
     // SAFETY: this buffer is mapped only here, because no other command knows it; the map waits until it is complete,
     // and keeps the buffer.
@@ -282,7 +282,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // An error is the transfer's own, and only its end matters here.
+        // The error is that of the transfer; here it only matters that the transfer has ended.
         let _ = self.settle();
         if self.pending.is_none() {
             // SAFETY: `drop` runs once, and nothing uses the map after it.
@@ -299,7 +299,7 @@ const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Transfers in one queue between the device and the host, without blocking: from and to memory of the caller, or
-/// pinned memory. They have ended when this is dropped. It must not be forgotten, so it stays in the function that
+/// pinned memory. Dropping this waits until they have ended. It must not be forgotten, so it stays in the function that
 /// creates it.
 pub(in crate::opencl) struct Straight<'a> {
     queue: &'a ocl::Queue,
@@ -320,7 +320,7 @@ impl<'a> Straight<'a> {
         at: usize,
         after: &[Event],
     ) -> Done<Event> {
-        // SAFETY: `data` is borrowed for 'a, and before 'a ends this is dropped and has waited.
+        // SAFETY: `data` is borrowed for 'a; before 'a ends, this is dropped, which waits for the transfer.
         #[expect(unsafe_code, reason = "the borrow outlives the guard, which waits")]
         let event = unsafe { send(self.queue, data, to, at, after) }?;
         self.queued(event)
@@ -333,7 +333,7 @@ impl<'a> Straight<'a> {
         at: usize,
         after: &[Event],
     ) -> Done<Event> {
-        // SAFETY: `data` is exclusively borrowed for 'a, and before 'a ends this is dropped and has waited.
+        // SAFETY: `data` is exclusively borrowed for 'a; before 'a ends, this is dropped, which waits for the transfer.
         #[expect(unsafe_code, reason = "the borrow outlives the guard, which waits")]
         let event = unsafe { fetch(self.queue, data, from, at, after) }?;
         self.queued(event)
@@ -396,7 +396,7 @@ impl Drop for Straight<'_> {
     }
 }
 
-/// Otherwise the caller would use or free the memory while the device writes to it.
+/// Aborts, because otherwise the caller would use or free the memory while the device writes to it.
 fn end_the_process() -> ! {
     eprintln!("koel: the OpenCL driver does not say whether its transfers are over; they may still write to memory");
     std::process::abort()

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! listed once:    platforms -> devices -> name and limits
-//! when opened:    reasons against a device that are known without using it; context, queue with profiling, self-test
-//!                 of the atomics
+//! when opened:    checks that need no command; context, queue with profiling, self-test of the atomics
 //! ```
 //!
 //! A device without 64-bit atomics is of the partial tier ([`Tier`]): it answers lookups, sorts and scans, and the CPU
 //! changes its tables and builds those of some schemes.
 //!
-//! An empty list is not cached, and neither is a reason to refuse a device: a driver that failed once may succeed
+//! Neither an empty list nor a reason to refuse a device is cached, because a driver that failed once may succeed
 //! later.
 //!
 //! A device that is opened twice while in use is one [`OpenCl`]: its tables share context, queue and programs. A
@@ -111,7 +110,7 @@ impl OpenCl {
         };
         let context = Context::from(given.context().map_err(|error| of_queries(error.into()))?);
         let device = Device::from(given.device().map_err(|error| of_queries(error.into()))?);
-        // ocl cannot create a queue from a handle, but the handle in a queue can be replaced.
+        // ocl cannot create a queue from a handle, but the handle in an existing queue can be replaced.
         let mut queue = Queue::new(&context, device, None).map_err(of_queries)?;
         *queue = given;
         let listing = listed().iter().find(|listing| listing.device == device);
@@ -133,7 +132,7 @@ impl OpenCl {
         Ok(opened)
     }
 
-    /// The same device in a separate context, as another device would have.
+    /// The same device in a separate context, as if it were another device.
     #[cfg(test)]
     pub(in crate::opencl) fn apart(&self) -> Result<OpenCl> {
         let listing = listed().iter().find(|listing| listing.device == self.0.device);
@@ -163,7 +162,7 @@ impl Listing {
         Ok(device)
     }
 
-    /// The device in a context that no other handle has.
+    /// The device in a new context, which no other handle shares.
     fn opened_anew(&self) -> Result<OpenCl> {
         if let Some(reason) = ruled_out(&self.device) {
             return Err(unsupported(&self.info, reason));
@@ -203,7 +202,7 @@ fn listed() -> &'static [Listing] {
 
 fn list() -> Vec<Listing> {
     let mut all = Vec::new();
-    // The function of `core`, because `Platform::list` panics if there are no platforms.
+    // This calls `core`, because `Platform::list` panics if there are no platforms.
     for platform in core::get_platform_ids().unwrap_or_default().into_iter().map(Platform::new) {
         let driver = [insist(|| platform.name()), insist(|| platform.version())];
         let driver = driver.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -245,7 +244,7 @@ fn none(wanted: &str) -> Error {
     Error::NoDevice { wanted: wanted.into(), reason }
 }
 
-/// Retries once after a failure, because names are cached, and devices are found by them.
+/// Retries once after a failure. Names are cached and devices are found by them, so a transient failure would persist.
 fn insist<T, E>(ask: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
     ask().or_else(|_| ask())
 }
@@ -274,7 +273,7 @@ fn info_of(id: String, device: &Device, platform: String) -> DeviceInfo {
     info
 }
 
-/// The extensions by which tables are built.
+/// The extensions that builds of tables need.
 const ATOMICS: [&str; 2] = ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"];
 
 fn tier_of(listed: &[String], forced: bool) -> Tier {
@@ -317,7 +316,7 @@ fn ruled_out(device: &Device) -> Option<String> {
     }
 }
 
-/// The maximum number of work-items of a group, also that of the environment; `None` if the driver does not report it.
+/// The maximum number of work-items of a group, limited by the environment; `None` if the driver does not report it.
 fn largest_group(device: &Device) -> Option<usize> {
     let forced = tuning().work_group().ok().flatten().unwrap_or(usize::MAX);
     device.max_wg_size().ok().map(|most| most.min(forced))

@@ -32,9 +32,9 @@ pub(in crate::opencl) struct Launch<'a> {
     /// Its name in clocks and ledger.
     stage: &'static str,
     arguments: u32,
-    /// Bytes of all buffers so far: what a driver that allocates late may lack.
+    /// The bytes of all buffers so far, which a driver that allocates late may be unable to provide.
     bytes: u64,
-    /// The memory of those buffers whose handles others may have.
+    /// The memory of those buffers whose handles may be used elsewhere.
     places: Vec<Place>,
     /// The first error.
     failed: Option<Error>,
@@ -49,13 +49,13 @@ impl OpenCl {
 }
 
 impl<'a> Launch<'a> {
-    /// Counts it as a part of this stage, rather than under its own name.
+    /// Records it as part of this stage, rather than under its own name.
     pub(in crate::opencl) fn stage(self, stage: &'static str) -> Self {
         Launch { stage, ..self }
     }
 
-    /// The next argument is a buffer, which is borrowed until the kernel is queued: memory that is freed earlier may
-    /// become another thread's.
+    /// Passes a buffer as the next argument. It is borrowed until the kernel is queued, because memory that is freed
+    /// earlier may be reused by another thread.
     pub(in crate::opencl) fn buffer<T: Word>(mut self, buffer: &'a Buffer<T>) -> Self {
         if let Err(error) = self.device.check_owner(buffer) {
             self.failed.get_or_insert(error);
@@ -70,14 +70,14 @@ impl<'a> Launch<'a> {
         self.argument(ArgVal::mem(buffer.memory()))
     }
 
-    /// The next argument is a number, or a vector of them.
+    /// Passes a number, or a vector of numbers, as the next argument.
     pub(in crate::opencl) fn value<T: OclPrm>(self, value: T) -> Self {
         self.argument(ArgVal::primitive(&value))
     }
 
-    /// The next two arguments are the constants of at most five mixers, in the format of cl/functions.clh.
+    /// Passes the constants of at most five mixers as the next two arguments, in the format of cl/functions.clh.
     pub(in crate::opencl) fn mixers(self, mixers: &[MixKeys]) -> Self {
-        // Sixteen numbers for `back` too, because the crate's `Uint8` has eight bytes.
+        // `back` has sixteen numbers too, because the crate's `Uint8` has eight bytes.
         let (mut forth, mut back) = ([0; 16], [0; 16]);
         for ((forth, back), keys) in forth.chunks_exact_mut(3).zip(&mut back).zip(mixers) {
             forth.copy_from_slice(&[keys.before, keys.times, keys.between]);
@@ -86,7 +86,7 @@ impl<'a> Launch<'a> {
         self.value(Uint16::from(forth)).value(Uint16::from(back))
     }
 
-    /// The next arguments are the sentinel pair, and [`answers`](Self::answers).
+    /// Passes the sentinel pair as the next arguments, followed by those of [`answers`](Self::answers).
     pub(in crate::opencl) fn answering(
         self,
         outside: Option<(u32, u32)>,
@@ -98,8 +98,8 @@ impl<'a> Launch<'a> {
         launch.answers(queries, values, found)
     }
 
-    /// The next arguments are queries, their number, and the buffers for the results. Without values, the program must
-    /// be one for bits alone.
+    /// Passes queries, their number, and the buffers for the results as the next arguments. Without values, the program
+    /// must be one that returns only bits.
     pub(in crate::opencl) fn answers<K: Word, V: Word>(
         self,
         queries: &'a Buffer<K>,
@@ -124,7 +124,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Runs it over the cells of an image. Its last three arguments are the columns of their pairs, which are returned.
+    /// Runs it over the cells of an image, with columns for the decoded pairs as its last three arguments, and returns
+    /// them.
     pub(in crate::opencl) fn into_columns<K: Word, V: Word>(
         self,
         cells: usize,

@@ -5,8 +5,8 @@
 //! pinned memory      the bus reads it directly
 //! ```
 //!
-//! A device knows the addresses of all such memory that it or another device of its driver has allocated, so slices of
-//! it work as well as the whole, and calls take them like any other slice.
+//! A device knows the addresses of all such memory that it or another device of its driver has allocated. So calls
+//! recognise pinned memory in any slice they receive, even if the slice is only a part of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use crate::backend::Word;
 use crate::error::{Error, Result};
 use crate::opencl::OpenCl;
 
-/// Words of the host's memory that a device's bus reads and writes at its full rate: see [`OpenCl::pinned`]. It is used
-/// like a slice.
+/// Host memory that a device's bus reads and writes at its full rate, used like a slice. See [`OpenCl::pinned`].
 pub struct PinnedVec<T: Word> {
     len: usize,
     memory: HostMemory<T>,
@@ -30,7 +29,7 @@ enum HostMemory<T: Word> {
 }
 
 impl<T: Word> PinnedVec<T> {
-    /// Whether the driver had such memory.
+    /// Whether the memory is pinned: otherwise the driver had no such memory.
     pub fn is_pinned(&self) -> bool {
         matches!(self.memory, HostMemory::Mapped { .. })
     }
@@ -71,9 +70,9 @@ impl<T: Word> std::fmt::Debug for PinnedVec<T> {
 }
 
 impl OpenCl {
-    /// Zeros in memory of the host that this device's bus reads and writes at its full rate, and so do the buses of
-    /// other devices of its driver. Queries in it, and results written to it, are transferred directly, without a copy
-    /// on the host. If the driver has no such memory, it is ordinary memory.
+    /// Allocates zeros in host memory that the bus of this device, and the buses of other devices of its driver, read
+    /// and write at their full rate. Queries in this memory, and results written to it, are transferred directly,
+    /// without a copy on the host. If the driver has no such memory, ordinary memory is returned.
     ///
     /// Cost: the system cannot move or swap its pages, and allocating them takes far longer than using them once.
     ///
@@ -90,7 +89,7 @@ impl OpenCl {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] above the bytes of an address space; [`Error::OutOfMemory`] if there is no ordinary memory
+    /// [`Error::TooLarge`] if the bytes exceed an address space; [`Error::OutOfMemory`] if there is no ordinary memory
     /// either.
     pub fn pinned<T: Word>(&self, len: usize) -> Result<PinnedVec<T>> {
         let most = isize::MAX as usize / size_of::<T>();

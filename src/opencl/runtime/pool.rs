@@ -19,8 +19,8 @@ use super::commands::create;
 use crate::backend::DeviceInfo;
 use crate::opencl::{OpenCl, lock};
 
-/// Above this many bytes, capacities are rounded up to one of sixteen steps between powers of two. Smaller ones are
-/// exact, so that simulators detect accesses beyond the ends of buffers.
+/// Above this many bytes, capacities are rounded up to one of sixteen steps between powers of two. Smaller capacities
+/// are exact, so that simulators detect accesses beyond the ends of buffers.
 const EXACT: usize = 1 << 20;
 /// Steps between powers of two.
 const STEPS_LOG2: u32 = 4;
@@ -31,7 +31,7 @@ const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Default)]
 pub(in crate::opencl) struct Pool {
-    /// The maximum number of cached bytes: an eighth of the device's.
+    /// The maximum number of cached bytes: an eighth of the device's memory.
     most: u64,
     /// Bytes of the device's memory, if known.
     memory: Option<u64>,
@@ -40,7 +40,7 @@ pub(in crate::opencl) struct Pool {
 
 #[derive(Default)]
 struct Shelf {
-    /// The oldest first.
+    /// Cached memory, the oldest first.
     kept: VecDeque<Kept>,
     kept_bytes: u64,
     /// Bytes used by buffers that will be returned.
@@ -67,8 +67,8 @@ impl Pool {
         Some(kept.memory)
     }
 
-    /// Frees cached memory until this many more bytes fit, because drivers that allocate late do not report in time
-    /// that they do not.
+    /// Frees cached memory until this many more bytes fit, because drivers that allocate late do not report a lack of
+    /// memory in time.
     fn evict(&self, bytes: u64) {
         let Some(memory) = self.memory else { return };
         let shelf = &mut *lock(&self.shelf);
@@ -123,7 +123,7 @@ impl OpenCl {
         Ok((memory, capacity))
     }
 
-    /// Runs an operation that needs device memory. If there is none, frees all cached memory and retries.
+    /// Runs an operation that needs device memory. If there is not enough, frees all cached memory and retries.
     pub(in crate::opencl) fn with_room<R, E: Into<ocl::Error>>(
         &self,
         deed: impl FnMut() -> std::result::Result<R, E>,
@@ -158,7 +158,7 @@ fn lacks_memory(error: &ocl::Error) -> bool {
     matches!(said, Some(CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_HOST_MEMORY | CL_OUT_OF_RESOURCES))
 }
 
-/// The capacity of memory for this many bytes: at most a sixteenth more, and at most the largest buffer.
+/// The capacity of memory for this many bytes: at most a sixteenth more, and at most that of the largest buffer.
 fn capacity(bytes: usize, largest_buffer: Option<u64>) -> usize {
     if bytes <= EXACT {
         return bytes;

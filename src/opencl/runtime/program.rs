@@ -25,10 +25,10 @@ use crate::scheme::horton::{self, tokens};
 use crate::scheme::signpost::{group, post};
 use crate::scheme::{fks, hash, robin_hood, slot, sorted};
 
-/// The parameter that says how many registers a work-item should take.
+/// The parameter that limits the registers of a work-item.
 const REGISTERS: &str = "REGISTERS";
 
-/// What a program is kept under: its file and its options. Programs that end with one file differ in their options.
+/// The key of a cached program: its file and its options. Programs that end with the same file differ in their options.
 pub(in crate::opencl) type Key = (&'static str, String);
 
 /// A file of cl/, and the files that precede it.
@@ -39,7 +39,7 @@ pub(in crate::opencl) struct Source {
     needs: &'static [Source],
 }
 
-/// The source with this name, and its needs in the order in which they are to stand.
+/// The source with this name, and the files that it needs, in the order in which they must precede it.
 macro_rules! source {
     ($name:literal $(, $needs:expr)*) => {
         Source { name: $name, text: include_str!(concat!("../../../cl/", $name)), needs: &[$($needs),*] }
@@ -245,7 +245,7 @@ pub(in crate::opencl) const MIRROR_PERFECT: Source = source!("mirror_perfect.cl"
 #[cfg(test)]
 pub(in crate::opencl) const MIRROR_DIVISOR: Source = source!("mirror_divisor.cl", DIVISOR);
 
-/// The constants of the arithmetic, by the names that cl/ has for them.
+/// Definitions of the arithmetic's constants, with the names that cl/ uses.
 fn numbers() -> String {
     let mut text = String::new();
     for (name, value) in [
@@ -267,7 +267,7 @@ fn numbers() -> String {
         ("FKS_BUCKET_SLOTS", fks::BUCKET_SLOTS),
         ("FKS_BUCKET_PAIRS", fks::BUCKET_PAIRS),
         ("FKS_SEEDS_OF_WORD", fks::SEEDS_OF_WORD),
-        // Of seed number 1; those of others are its multiples.
+        // The tweak of seed number 1; those of other seed numbers are its multiples.
         ("FKS_TWEAK", fks::tweak(1)),
         ("FKS_SAHU_PRIME", fks::SAHU_PRIME),
         ("HORTON_GROUP_MAX", tokens::GROUP_MAX),
@@ -306,20 +306,22 @@ fn numbers() -> String {
 }
 
 impl OpenCl {
-    /// The program of `source` with these parameters (`-DKOEL_<name>=<value>`), built if it was not before.
+    /// Returns the program of `source` with these parameters (`-DKOEL_<name>=<value>`), and builds it if it is not
+    /// cached.
     pub(in crate::opencl) fn program(&self, source: Source, parameters: &[(&str, u32)]) -> Result<core::Program> {
         let mut options = "-cl-std=CL1.2".to_owned();
         if self.0.builder.is_some() {
             options += " -DKOEL_PARTIAL=1";
         }
         if self.is_watched() {
-            // Oclgrind sees a race in a plain read of what others change by atomics, harmless or not, so kernels that
-            // have such reads are given another way. And it interprets some of what its optimiser makes wrongly:
-            // lookups in Horton tables lost keys that the same kernel finds without, and on every other device.
+            // Oclgrind reports a race for every plain read of memory that others change by atomics, even if it is
+            // harmless, so kernels with such reads use other code here. Oclgrind also interprets some optimised code
+            // incorrectly: lookups in Horton tables lost keys, which the same kernel finds without optimisation and on
+            // every other device.
             options += " -DKOEL_WATCHED=1 -cl-opt-disable";
         }
         for (name, value) in parameters {
-            // A hint for compilers that take one: fewer registers a work-item leave room for more groups at once.
+            // A hint for compilers that support it: with fewer registers per work-item, more groups run at once.
             if *name == REGISTERS
                 && self.0.info.extensions.iter().any(|extension| extension == "cl_nv_compiler_options")
             {
@@ -337,14 +339,14 @@ impl OpenCl {
         Ok(program)
     }
 
-    /// The parameter that limits a program to `each` registers per work-item, if the compiler supports it. Fewer
-    /// registers allow more groups at once.
+    /// The parameter that limits a program to `each` registers per work-item, if the compiler supports it. With fewer
+    /// registers, more groups run at once.
     pub(in crate::opencl) fn registers(&self, each: u32) -> Option<(&'static str, u32)> {
         let listed = self.0.info.extensions.iter().any(|extension| extension == "cl_nv_compiler_options");
         listed.then_some((REGISTERS, each))
     }
 
-    /// Whether the device is a simulator that looks for races.
+    /// Whether the device is a simulator that detects races.
     fn is_watched(&self) -> bool {
         self.0.info.driver.contains("Oclgrind")
     }
@@ -366,7 +368,7 @@ impl OpenCl {
         let program = core::create_program_with_source(self.0.context.as_core(), &[text])
             .map_err(|error| self.failed(doing(), error))?;
         match core::build_program(&program, Some(&[self.0.device]), &c_options, None, None) {
-            // ocl reports a failure by its log, and takes one without a log for a success.
+            // ocl detects a failure by its log, and treats a failure without a log as a success.
             Ok(()) => match core::get_program_build_info(&program, self.0.device, ProgramBuildInfo::BuildStatus) {
                 Ok(ProgramBuildInfoResult::BuildStatus(ProgramBuildStatus::Success)) => Ok(program),
                 Ok(_) => Err(refused("the compiler failed and left no log".into())),
@@ -378,7 +380,7 @@ impl OpenCl {
     }
 }
 
-/// A build log without the lines of `####` that the crate puts round it.
+/// Removes the lines of `####` that the crate adds around a build log.
 fn without_banner(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty() && !line.starts_with("####")).collect();
     lines.join("\n")

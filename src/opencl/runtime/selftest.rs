@@ -47,7 +47,7 @@ impl OpenCl {
     }
 }
 
-/// An integer of which each work-item has its own.
+/// A number that is different for each work-item.
 trait Token: Word {
     /// The token of cl/atomics.cl.
     fn token(item: usize) -> Self;
@@ -64,7 +64,7 @@ impl Token for u64 {
     }
 }
 
-/// All tokens, combined by a function whose lowest bits depend on the lowest bits of its arguments alone.
+/// All tokens, combined by a function whose lowest bits depend only on the lowest bits of its arguments.
 fn fold<T: Token>(combine: impl Fn(u64, u64) -> u64) -> T {
     T::low((0..ITEMS).fold(0, |all, item| combine(all, T::token(item).into())))
 }

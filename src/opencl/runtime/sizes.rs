@@ -1,11 +1,11 @@
-//! Sizes of a handle: those that its device supports, and in tests others.
+//! The sizes that a handle uses: those that its device supports; tests use other sizes too.
 
-/// Work-items of a group of a table's kernels: the paper's 64. In the prototypes that was 5% better than 128 or 256 on
-/// an H200 while a table fits the L2 cache; from memory all were equal.
+/// Work-items of a group of a table's kernels: 64, as in the paper. In the prototypes this was 5% faster than 128 or
+/// 256 on an H200 if the table fits in the L2 cache; for larger tables all three were equal.
 pub(in crate::opencl) const GROUP: usize = 64;
 
-/// Work-items of a group of all other passes, if the device supports as many: large groups have large tiles, so that
-/// the work per tile is rare.
+/// Work-items of a group of all other passes, if the device supports this many. Large groups have large tiles, so that
+/// work per tile is rare.
 pub(in crate::opencl) const MOST_PASS_GROUP: usize = 256;
 
 /// The sizes of a handle.
@@ -15,7 +15,7 @@ pub(in crate::opencl) struct Sizes {
     pub(in crate::opencl) most: usize,
     /// Work-items of a group of a table's kernels.
     pub(in crate::opencl) group: usize,
-    /// Work-items of a group of the passes that no scheme owns: a power of two.
+    /// Work-items of a group of passes that do not belong to a scheme: a power of two.
     pub(in crate::opencl) passes: usize,
     /// Bytes of a slot of pinned memory.
     pub(in crate::opencl) slot: usize,
@@ -24,7 +24,7 @@ pub(in crate::opencl) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes for a device whose groups have at most this many work-items, which are 64 at least.
+    /// The sizes for a device whose groups have at most `most` work-items, which is at least 64.
     pub(in crate::opencl) fn of(most: usize) -> Sizes {
         Sizes {
             most,

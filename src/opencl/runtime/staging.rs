@@ -20,7 +20,7 @@ use crate::backend::Word;
 use crate::opencl::{Buffer, OpenCl, lock};
 use crate::parallel::each;
 
-/// Slots of a device: two lookups in chunks and some transfers at a time, 128 MiB.
+/// Slots of a device: enough for two lookups in chunks and some transfers at a time; 128 MiB.
 const MOST_SLOTS: usize = 32;
 /// Slots of a transfer.
 const SLOTS_OF_A_TRANSFER: usize = 4;
@@ -44,7 +44,7 @@ static PINNED: Mutex<Vec<(String, Range<usize>)>> = Mutex::new(Vec::new());
 struct Slots {
     free: Vec<Pinned>,
     made: usize,
-    /// The driver has no more memory for slots.
+    /// Whether the driver had no more memory for slots.
     refused: bool,
 }
 
@@ -67,7 +67,7 @@ impl Drop for Slot {
 }
 
 impl Staging {
-    /// For a device of this driver, whose long transfers use slots if `wanted`.
+    /// Creates the state for a device of this driver. Long transfers use slots if `wanted`.
     pub(in crate::opencl) fn new(wanted: bool, driver: String) -> Staging {
         Staging { wanted, slots: Mutex::default(), queues: OnceLock::new(), driver }
     }
@@ -82,7 +82,7 @@ impl Staging {
         lock(&PINNED).push((self.driver.clone(), range));
     }
 
-    /// Unregisters it.
+    /// Unregisters pinned memory.
     pub(in crate::opencl) fn forget(&self, range: &Range<usize>) {
         lock(&PINNED).retain(|(driver, pinned)| *driver != self.driver || pinned != range);
     }
@@ -92,7 +92,7 @@ impl Staging {
         lock(&self.slots).made
     }
 
-    /// Whether all of it is in a [`PinnedVec`](crate::opencl::PinnedVec) that the device's bus reaches.
+    /// Whether all of the slice is in a [`PinnedVec`](crate::opencl::PinnedVec) that the device's bus can access.
     pub(in crate::opencl) fn is_pinned<T>(&self, data: &[T]) -> bool {
         let Range { start, end } = data.as_ptr_range();
         let (start, end) = (start as usize, end as usize);
@@ -135,7 +135,8 @@ impl OpenCl {
         staging.queues.get_or_init(queues).as_ref()
     }
 
-    /// Writes to `buffer[at..]` through slots. Returns whether it did. Returns when the data is in the slots.
+    /// Writes to `buffer[at..]` through slots, and returns when the data is in the slots. Returns false if it did
+    /// nothing.
     pub(in crate::opencl) fn write_staged<T: Word>(
         &self,
         buffer: &Buffer<T>,
@@ -153,7 +154,7 @@ impl OpenCl {
         Ok(true)
     }
 
-    /// Reads `buffer[at..]` through slots. Returns whether it did.
+    /// Reads `buffer[at..]` through slots. Returns false if it did nothing.
     pub(in crate::opencl) fn read_staged<T: Word>(
         &self,
         buffer: &Buffer<T>,

@@ -18,8 +18,8 @@
 //! read i     after pass i
 //! ```
 //!
-//! Buffers are returned to the pool only when no queue but the device's own can have commands on them: whatever
-//! happens, the two [`Straight`] wait for both transfer queues before the lanes are dropped.
+//! Buffers are returned to the pool only when no queue but the device's own can have commands on them: even after an
+//! error, the two [`Straight`] wait for both transfer queues before the lanes are dropped.
 
 use std::slice::ChunksMut;
 
@@ -34,7 +34,7 @@ use crate::opencl::{Buffer, OpenCl};
 
 /// Chunks on the device at a time.
 const LANES: usize = 4;
-/// Fewer queries than this fraction of a full chunk are not worth a separate one.
+/// The smallest chunk is this fraction of a full one: fewer queries are not worth a separate chunk.
 const SMALLEST_SHARE: usize = 8;
 
 /// A chunk on the device, and its pending commands.
@@ -162,7 +162,8 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         queried: &'a [Q],
         up: &mut Straight<'a>,
     ) -> ocl::Result<()> {
-        // After the pass that read the memory to be overwritten; in new memory, after everything that is queued.
+        // The transfer waits for the pass that read the memory to be overwritten; for new memory, for everything that
+        // is queued.
         let after = match self.passed.take() {
             Some(passed) => passed,
             None => device.mark()?,

@@ -77,7 +77,7 @@ impl Clocks {
         Ok(done)
     }
 
-    /// Does work that this thread's clocks do not count.
+    /// Does work that the clocks of this thread do not measure.
     pub(in crate::opencl) fn aside<R>(&self, work: impl FnOnce() -> R) -> R {
         let me = thread::current().id();
         let mine: Vec<Clock> = {
@@ -159,7 +159,7 @@ impl OpenCl {
         }
     }
 
-    /// Adds the times of completed transfers to the ledger: the oldest ones, because the queue is in order.
+    /// Adds the times of completed transfers to the ledger. They are the oldest ones, because the queue is in order.
     pub(in crate::opencl) fn moved(&self) {
         // The lock is released during calls of the driver.
         let mut moving = std::mem::take(&mut *lock(&self.0.clocks.moving));
@@ -168,7 +168,8 @@ impl OpenCl {
             match core::event_status(event) {
                 Ok(CommandExecutionStatus::Complete) => time += self.time_of(event).unwrap_or_default(),
                 Ok(_) => break,
-                // It has failed (ocl-core has no name for such states), or is unknown by now: it counts as no time.
+                // The command has failed (ocl-core has no name for such states), or is not known any more: its time
+                // counts as 0.
                 Err(_) => (),
             }
             moving.pop_front();
@@ -188,7 +189,7 @@ impl OpenCl {
 
     fn time_of(&self, event: &Event) -> Result<Duration> {
         let (start, end) = (self.stamp(event, ProfilingInfo::Start)?, self.stamp(event, ProfilingInfo::End)?);
-        // Without a start it would be the time since the machine started.
+        // Without a start, the difference would be the time since the machine started.
         let known = if start == 0 { 0 } else { end.saturating_sub(start) };
         Ok(Duration::from_nanos(known))
     }

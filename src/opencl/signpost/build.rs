@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! rows        keys are mixed, and sorted with their values: by home, and within a home by remainder
-//! duplicates  if there are any, rows are sorted by value first, so that the last of each key has the greatest; keep it
+//! duplicates  if there are any, rows are sorted by value first; then the last row of each key has the greatest value,
+//!             and is kept
 //! homes       the start of each, the keys that leave, the buckets that accept them, lines
 //! stash       a bucketized table of the keys without a place, stored after the lines
 //! ```
@@ -22,8 +23,8 @@ use crate::scheme::signpost::{SignpostFunctions, SignpostPlan};
 /// Keys, or mixed keys, and values.
 pub(super) type Columns<L> = (Buffer<<L as Layout>::Key>, Buffer<<L as Layout>::Value>);
 
-/// The entries of this many buckets during a build, as 64-bit words: those after the lines of a small table, and as
-/// many for a large one.
+/// The entries of this many buckets during a build, as 64-bit words: in a small table those after its lines, and the
+/// same number in a large one.
 pub(super) fn entry_words<L: Layout>(buckets: u32) -> usize {
     let bits = (4 * u64::from(buckets)) << tag_bits::<L>();
     (bits.div_ceil(64) as usize).next_multiple_of(LINE_WORDS)

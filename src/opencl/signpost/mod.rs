@@ -114,7 +114,7 @@ where
         self.build_signposts(plan, keys, values)
     }
 
-    /// The same: rows are sorted, and 32-bit words compete.
+    /// As [`build`](Passes::build): rows are sorted, and 32-bit words compete.
     fn partial_build(
         &self,
         plan: &SignpostPlan<LayoutOf<K, V>>,

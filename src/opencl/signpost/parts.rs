@@ -26,8 +26,8 @@ use crate::scheme::signpost::post::{Posts, tag_bits};
 /// Work-items of a group that builds a part.
 const GROUP: u32 = 256;
 
-/// Registers of a work-item, for compilers with such an option. NVIDIA's used 64 on an H100, and a part took 1.2 times
-/// as long.
+/// Registers of a work-item, for compilers with such an option. Without it, NVIDIA's compiler used 64 on an H100, and a
+/// part took 1.2 times as long.
 const REGISTERS_EACH: u32 = 40;
 
 /// One pair in this many may go to the stash. At load 0.95 it is one in 320, at 1 one in 97.

@@ -66,7 +66,7 @@ where
         }
         let (keys, values) = self.sort_pairs(keys, values)?;
         let tally = Tally::new(self)?;
-        // One more than the slots, because a column of 32 bits ends with a whole word.
+        // One more work-item than slots, because a column of 32 bits ends with a whole word.
         launch.buffer(&keys).buffer(&values).buffer(tally.status()).over(plan.slot_count() as usize + 1)?;
         tally.placed_wide(self)
     }
