@@ -1,8 +1,8 @@
 //! Schemes chosen at run time.
 //!
 //! [`AnyScheme`] is a scheme of `u32` keys and values, [`AnySchemeOf`] one of 64-bit keys or values. A table of either
-//! is built by the scheme inside, byte for byte, and `HashTable::<_, AnyScheme>::open` opens the file of any such
-//! table. A program that learns the scheme from a file or an option is compiled once for each pair of widths, rather
+//! is built by the scheme inside, with the same bytes, and `HashTable::<_, AnyScheme>::open` opens the file of any such
+//! table. A program that reads the scheme from a file or an option is compiled once for each pair of widths, rather
 //! than once for each scheme. The scheme is matched once per batch, so builds and lookups cost the same.
 //!
 //! They are not separate schemes: they have no scheme number, and their images are those of the scheme inside.

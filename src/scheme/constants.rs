@@ -76,8 +76,8 @@ pub enum Constants {
 }
 
 impl Constants {
-    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: everything that its functions
-    /// depend on, and equally many for every plan of the scheme.
+    /// The constants of a plan. `numbers` are its scheme, kind, parameters and slots: everything on which its functions
+    /// depend. Every plan of the scheme has the same number of them.
     pub(super) fn of(plan: &impl Plan, numbers: &[u32]) -> Constants {
         let Some(salt) = plan.salt() else {
             return Constants::Seeded(SplitMix64::for_attempt(plan.seed(), plan.attempt()));

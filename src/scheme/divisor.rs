@@ -8,9 +8,9 @@
 //! remainder  = c x - quotient n              below 2 n, so one subtraction corrects both
 //! ```
 //!
-//! The quotient is at most one too small: `c 2^32 = ratio n + e` with e from 0 to n, for the reciprocal too. So the
-//! exact quotient c x / n exceeds `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32 and so below 1. The
-//! same holds with 64 instead of 32 ([`LongDivisor`]).
+//! The quotient is at most one too small: `c 2^32 = ratio n + e` with e from 0 to n; this also holds for the
+//! reciprocal. So the exact quotient c x / n exceeds `x ratio / 2^32` by `x e / (n 2^32)`, which is at most x / 2^32
+//! and so below 1. The same holds with 64 instead of 32 ([`LongDivisor`]).
 //!
 //! The functions for 32 bits work on several numbers at once ([`Lane`]). The OpenCL version is cl/divisor.clh.
 
@@ -29,7 +29,7 @@ impl Divisor {
     /// The greatest divisor for [`Divisor::divide`].
     pub const MOST: u32 = 1 << 31;
 
-    /// Division by `n`; 0 counts as 1.
+    /// Creates a divisor for `n`; 0 counts as 1.
     pub const fn new(n: u32) -> Self {
         let n = if n == 0 { 1 } else { n };
         Divisor { n, reciprocal: u32::MAX / n }
@@ -68,7 +68,7 @@ pub struct LongDivisor {
 }
 
 impl LongDivisor {
-    /// Division by `n`; 0 counts as 1.
+    /// Creates a divisor for `n`; 0 counts as 1.
     pub const fn new(n: u32) -> Self {
         let n = if n == 0 { 1 } else { n };
         LongDivisor { n, reciprocal: u64::MAX / n as u64 }

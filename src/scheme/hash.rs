@@ -169,7 +169,7 @@ impl MixKeys {
         MixKeys { before, times, back: inverse(times), between }
     }
 
-    /// Keys of a mixer from a draw of 64 bits and one of 32.
+    /// Keys of a mixer from random numbers: one of 64 bits and one of 32.
     pub(crate) const fn of_draws(xors: u64, times: u32) -> Self {
         MixKeys::new((xors >> 32) as u32, times, xors as u32)
     }
@@ -262,7 +262,8 @@ pub fn reduce<L: Lane>(x: L, n: u32) -> L {
     x.halves(L::splat(n)).0
 }
 
-/// `x mod n` for `x < 2 n`, without a division or a branch: the lesser of `x` and `x - n` is the one that did not wrap.
+/// `x mod n` for `x < 2 n`, without a division or a branch: of `x` and `x - n`, the lesser is the one that did not
+/// wrap.
 #[inline(always)]
 pub fn wrapped<L: Lane>(x: L, n: L) -> L {
     x.lesser(x.minus(n))
@@ -295,7 +296,7 @@ pub struct SplitMix64 {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl SplitMix64 {
-    /// The stream of `seed`.
+    /// The stream whose initial state is `seed`.
     pub fn new(seed: u64) -> Self {
         SplitMix64 { state: seed }
     }

@@ -35,7 +35,7 @@ impl Load {
         f64::from(self.0) / MILLION as f64
     }
 
-    /// The fewest slots in which `pairs` are at most this load: `ceil(pairs / load)`. All sizes are computed here.
+    /// The fewest slots that keep `pairs` at or below this load: `ceil(pairs / load)`. All sizes are computed here.
     pub fn slots_for(self, pairs: u64) -> u64 {
         let slots = (u128::from(pairs) * u128::from(MILLION)).div_ceil(u128::from(self.0.max(1)));
         u64::try_from(slots).unwrap_or(u64::MAX)

@@ -178,12 +178,12 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The plan with these stored bytes, for tables of the scheme with this number. The bytes need not be trusted.
     ///
     /// # Errors
-    /// A sentence that says why they are not a plan.
+    /// A sentence that says why the bytes are not a plan.
     fn of_stored(scheme: u32, stored: &[u8]) -> std::result::Result<Self, String>;
     /// Whether attempts from [`FIRST_SALTED`] on draw their constants from a salt of all keys, so that an attacker
-    /// cannot choose keys for which they fail. Only for schemes whose attempts differ in the constants of their hash
-    /// functions alone: not for Robin Hood tables (another prime with each attempt), perfect ones (another size) and
-    /// sorted ones (no constants).
+    /// cannot choose keys for which they fail. True only for schemes whose attempts differ only in the constants of
+    /// their hash functions: not for Robin Hood tables (another prime with each attempt), perfect ones (another size)
+    /// and sorted ones (no constants).
     fn takes_salt(&self) -> bool {
         false
     }
@@ -193,7 +193,7 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     }
     /// The number of slots, of which a load is a fraction.
     fn slots(&self) -> u64;
-    /// The [`Request::slots`] that result in this plan. Schemes that change their size with the attempt override it.
+    /// The [`Request::slots`] that results in this plan. Schemes whose size changes with the attempt override it.
     fn requested_slots(&self) -> u64 {
         self.slots()
     }
@@ -258,8 +258,8 @@ pub trait Plan: Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn with_stash(self, _keys: u64) -> Self {
         self
     }
-    /// The salt that the constants are drawn from, if they are not drawn from the seed alone. Attempts below
-    /// [`FIRST_SALTED`] have no salt, and neither have tables of any attempt in files of format 2.
+    /// The salt from which the constants are drawn, if they do not depend on the seed alone. Attempts below
+    /// [`FIRST_SALTED`] have no salt, and neither have tables in files of format 2, whatever their attempt.
     fn salt(&self) -> Option<Salt> {
         None
     }
@@ -337,7 +337,8 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     /// # Errors
     /// [`Error::InvalidParameter`] or [`Error::TooLarge`] if no such table can exist.
     fn plan(&self, request: Request) -> Result<Self::Plan>;
-    /// The parameters in a plan. Those that only a build needs are not in it: the longest chain is the default one.
+    /// The parameters in a plan. It does not contain those that only a build needs: the longest chain is the default
+    /// one.
     fn from_plan(plan: &Self::Plan) -> Self;
 
     /// The value of a key.
@@ -350,7 +351,7 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn age(plan: &Self::Plan, image: &[u64], cell: u64) -> u32 {
         u32::from(Self::pair(plan, image, cell).is_some())
     }
-    /// The number of these pairs that go to a stash whose size depends on it: the image is that of
+    /// The number of these pairs that go to the stash, if its size depends on the pairs: the image is then that of
     /// [`Plan::with_stash`]. 0 in schemes without such a stash.
     fn stash(_plan: &Self::Plan, _pairs: &[(Self::Key, Self::Value)]) -> u64 {
         0
@@ -393,9 +394,9 @@ pub trait Scheme: Sealed + Clone + fmt::Debug + PartialEq + Send + Sync + 'stati
     fn gives_up_above(&self) -> Option<Load> {
         None
     }
-    /// Whether tables tolerate duplicates: an image in which nothing was left unplaced holds one pair of each key, as
-    /// if there were no duplicates. In other schemes an image with duplicates is unusable, so sets and similar
-    /// structures are built from keys that were deduplicated before.
+    /// Whether tables tolerate duplicates: an image without unplaced pairs contains one pair of each key, as if there
+    /// were no duplicates. In other schemes an image with duplicates is unusable, so sets and similar structures are
+    /// built from deduplicated keys.
     fn keeps_one(&self) -> bool {
         false
     }

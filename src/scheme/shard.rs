@@ -14,7 +14,7 @@ use crate::file::MOST_SHARDS;
 use crate::scheme::Key;
 use crate::scheme::hash::{MixKeys, MixKeys64, SplitMix64, mix, mix_64, reduce};
 
-/// The stream of constants of shards: that of an attempt that no table reaches.
+/// The stream of constants of shards: that of an attempt number that tables never reach.
 const STREAM: u32 = u32::MAX;
 
 /// Maps keys to shards.

@@ -1,5 +1,5 @@
-//! Tables of 64-bit keys or values in which each key has a list of single slots: cuckoo and Robin Hood. The rule of
-//! `cuckoo/canonical.rs` for words without values, with values that follow.
+//! Tables of 64-bit keys or values in which each key has a list of single slots: cuckoo and Robin Hood. The rule is
+//! that of `cuckoo/canonical.rs` for words without values; a value moves with its word.
 //!
 //! ```text
 //! place(key, value):   age = 1
@@ -33,7 +33,7 @@ use super::{Audit, Placing, Violation};
 pub(crate) trait SlotLists: Sync {
     /// The keys.
     type Key: SlotKey;
-    /// What determines the places of a key.
+    /// The data of a key that determines its places.
     type Goal: Copy + Default + Send + Sync;
     /// The bit fields of words.
     const FIELDS: Fields;
@@ -201,8 +201,8 @@ pub(crate) fn audit<L: Layout, F: SlotLists<Key = L::Key>>(
     Ok(audit)
 }
 
-/// Checks the pair of a word in a slot. Of two pairs with one key, the older one has the other at an earlier place, so
-/// duplicates are detected.
+/// Checks the pair of a word in a slot. If two pairs have one key, the other pair is at an earlier place of the older
+/// one, so duplicates are detected.
 fn check<L: Layout, F: SlotLists<Key = L::Key>>(lists: &F, image: &[u64], at: u32, word: u64) -> Result<(), Violation> {
     let (slot, age) = (u64::from(at), F::FIELDS.age::<L::Key>(word));
     let goal = lists.goal_in(at, word);

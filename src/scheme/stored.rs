@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! plan -> bytes    the fields in order, which is `repr(C)` without padding
-//! bytes -> plan    the fields, if the plan is the one that its parameters create; otherwise a sentence that says why not
+//! bytes -> plan    the fields, if their parameters create this plan; otherwise a sentence that says why not
 //! ```
 //!
-//! So every plan was created by [`Scheme::plan`], or equals one that it could create. Passes and arithmetic rely on
+//! So every plan was created by [`Scheme::plan`], or equals a plan that it could create. Passes and arithmetic rely on
 //! this, and do not check plans. No plan implements a trait of `bytemuck` that could create one from arbitrary bytes.
 
 use bytemuck::AnyBitPattern;
@@ -64,7 +64,7 @@ pub(super) use stored;
 pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The bytes of a plan of `S`, if their number is right; `scheme` is the scheme number stored with them.
+    /// The bytes of a plan of `S`, if the length is right; `scheme` is the scheme number stored with them.
     pub(super) fn of<S: Scheme>(scheme: u32, stored: &'a [u8], expected_bytes: usize) -> Result<Self, String> {
         if !S::has_id(scheme) {
             return Err(format!("its plan is of scheme number {scheme}, not of {}", S::NAME));

@@ -17,12 +17,12 @@
 //! The least word is then the last, and one read shows whether a search may end.
 //!
 //! **Duplicates.** In a sequential build, as here, duplicates are dropped when they meet, as in the cuckoo table: they
-//! share one list, and a slot that rejects the greater also rejects the lesser. Threads that scan one bucket at the
-//! same time can miss each other's words. A backend must prevent that, or search the complete image for duplicates. An
-//! image that contained duplicates at any time is invalid, because they took slots from other pairs.
+//! share one list, and a slot that rejects the greater duplicate also rejects the lesser one. Threads that scan one
+//! bucket at the same time can miss each other's words. A backend must prevent that, or search the complete image for
+//! duplicates. An image that contained duplicates at any time is invalid, because they took slots from other pairs.
 //!
-//! **Removing** replaces the word in its slot by a tombstone, the greatest possible word. Slots still only grow, so
-//! "the least word is below mine" still proves that the key was never offered here.
+//! **Removing** replaces the word in its slot by a tombstone, the greatest possible word. Slots still only grow, so a
+//! least word below mine still proves that the key was never offered here.
 
 use std::ops::Range;
 
@@ -101,8 +101,8 @@ pub(crate) fn remove(plan: &BucketizedPlan, functions: &Functions, image: &mut [
     found.is_some()
 }
 
-/// Checks that every pair is on its list at its age, that every earlier bucket is full of stronger words, that keys are
-/// unique, and that every bucket is sorted.
+/// Checks that every pair is on its list at its age, that every earlier bucket on the list is full of stronger words,
+/// that keys are unique, and that every bucket is sorted.
 pub(crate) fn audit(
     plan: &BucketizedPlan,
     functions: &Functions,

@@ -39,14 +39,14 @@ pub(crate) fn search(plan: &BucketizedPlan, functions: &Functions, image: &[u64]
     (functions.count, None)
 }
 
-/// The candidate for a new pair; `None` if all are full.
+/// The candidate for a new pair; `None` if all candidates are full.
 pub(crate) fn candidate(plan: &BucketizedPlan, functions: &Functions, image: &[u64], key: u32) -> Option<u32> {
     let free = |bucket: u32| plan.bucket(image, bucket).iter().filter(|&&word| word == EMPTY).count();
     match plan.insertion() {
         Insertion::FirstFit => functions.locations(key).find(|&bucket| free(bucket) > 0),
         Insertion::LoadBalancing => {
             let first = functions.first_choice(key);
-            // Among equals `max_by_key` returns the last, so the order is reversed.
+            // `max_by_key` returns the last of equal ones, so the order is reversed.
             let order =
                 (0..functions.count).rev().map(|i| functions.location(((first + i) % functions.count) as usize, key));
             order.max_by_key(|&bucket| free(bucket)).filter(|&bucket| free(bucket) > 0)
@@ -102,8 +102,8 @@ fn free_slot(plan: &BucketizedPlan, functions: &Functions, image: &mut [u64], ke
         }
         at += 1;
     };
-    // From the far end: each pair moves to the slot that has just become free. The first path of a breadth-first search
-    // contains no bucket twice, because a shorter one would have been found before it.
+    // Begins at the far end: each pair moves to the slot that has just become free. The path contains no bucket twice,
+    // because a breadth-first search would have found a shorter path first.
     let mut step = end;
     while let Some((before, word)) = steps[step].from {
         let to = free(image, steps[step].bucket)?;

@@ -8,8 +8,8 @@
 //! classic     bucket i = reduce(mix_i(key)), f independent functions
 //! ```
 //!
-//! A **part** consists of [`PART_SLOTS`] consecutive slots; the last one may be shorter. Bucket 2 is in the same part
-//! as bucket 1, so a build can place nearly all pairs of a part in memory that holds only this part. Bucket 3 may be
+//! A **part** consists of [`PART_SLOTS`] consecutive slots; the last part may be shorter. Bucket 2 is in the same part
+//! as bucket 1, so a build can place nearly all pairs of a part in memory that contains only this part. Bucket 3 may be
 //! anywhere in the table, so that a full part does not make the build fail. In a part or table with a single bucket,
 //! buckets 2 and 3 are bucket 1; the rule still works, because ages increase.
 
@@ -84,7 +84,7 @@ impl Functions {
     /// Bucket 1 of a key that function `turn` maps to `bucket`: the inverse of [`Functions::bucket`].
     #[inline(always)]
     pub fn home_of(&self, turn: usize, bucket: u32, remainder: u32) -> u32 {
-        // The lesser of a difference and the difference plus the range is the one that did not wrap.
+        // Of a difference and the difference plus the range, the lesser is the one that did not wrap.
         let back =
             |from: u32, step: u32, range: u32| from.wrapping_sub(step).min(from.wrapping_sub(step).wrapping_add(range));
         match turn {

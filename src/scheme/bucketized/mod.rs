@@ -56,7 +56,7 @@ impl Scheme for Bucketized {
         }
     }
 
-    /// The greatest loads that `docs/canonical-layout.md` measured, all built at the first attempt.
+    /// The greatest loads measured in `docs/canonical-layout.md`, at which all tables were built at the first attempt.
     fn gives_up_above(&self) -> Option<Load> {
         let most = if self.bucket_slots == 4 { 980_000 } else { 990_000 };
         (self.kind == Kind::Canonical).then_some(Load::from_millionths(most))
@@ -140,9 +140,9 @@ impl Scheme for Bucketized {
         Bucketized { kind: plan.kind(), bucket_slots, functions, insertion, mode, reach }
     }
 
-    /// If the table is built one partition at a time: the pairs a second time, in coarse regions (OpenCL), or the space
-    /// in which each thread places a part (CPU, which limits its threads accordingly); and a list of the pairs that
-    /// leave their part.
+    /// If the table is built one partition at a time: on OpenCL, the pairs a second time, in coarse regions; on the
+    /// CPU, the space in which each thread places a part, to which the number of threads is adapted; and a list of the
+    /// pairs that leave their part.
     fn scratch_bytes(plan: &BucketizedPlan, pairs: u64) -> u64 {
         match plan.kind() {
             Kind::Canonical => pairs.saturating_mul(10),

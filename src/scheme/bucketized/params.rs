@@ -47,7 +47,7 @@ impl LookupMode {
 
 /// The parameters of a bucketized cuckoo table (BCHT).
 ///
-/// Canonical tables have three functions, of which the second stays near the first, and 4, 8 or 16 slots per bucket:
+/// Canonical tables have three functions, of which the second leads near the first, and 4, 8 or 16 slots per bucket:
 ///
 /// | slots per bucket | default load | builds to load |
 /// |---|---|---|

@@ -21,7 +21,6 @@
 //! strongest, so it wins whatever a lesser one would have won. Every lesser duplicate meets one that beats it, so the
 //! number of drops is exact. No two *different* keys ever differ in the value alone, so values never decide which key
 //! keeps a slot.
-//! stays where.
 
 use std::ops::Range;
 

@@ -9,7 +9,6 @@
 //! The upper half determines the key, in both kinds of table, and marks empty slots and tombstones. So every rule is
 //! written once, for words, and a set is the table of its keys with the value 0: the same functions, the same slots,
 //! half the bytes.
-//! functions, the same slots, half the bytes.
 
 /// The stored form of a slot: `u64` or `u32`.
 pub trait Cell: bytemuck::Pod + PartialEq + Send + Sync {

@@ -70,7 +70,7 @@ impl Functions {
     }
 }
 
-/// `a` in `1..p` and `b` in `0..p`. A multiplier of 0 would map every key to one slot, so it is drawn again.
+/// Draws `a` from `1..p` and `b` from `0..p`. A multiplier of 0 would map every key to one slot, so it is drawn again.
 fn family_constants(stream: &mut Constants) -> MixKeys {
     loop {
         let (a, b) = (stream.next_u32() % ALCANTARA_PRIME, stream.next_u32() % ALCANTARA_PRIME);

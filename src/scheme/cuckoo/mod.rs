@@ -37,8 +37,8 @@ use crate::error::{Error, Result};
 /// The maximum number of functions of a table.
 pub(crate) const MAX_FUNCTIONS: usize = 5;
 
-/// Schemes whose images are those of a cuckoo table, and are filled and read by its passes: the cuckoo table itself,
-/// the quadratic table with its single function, and the set of keys without values.
+/// Schemes whose images are those of a cuckoo table, which passes for cuckoo tables fill and read: the cuckoo table
+/// itself, the quadratic table with its single function, and the set of keys without values.
 pub(crate) trait CuckooImage: Scheme<Key = u32, Value = u32> {
     /// The stored form of a slot.
     type Cell: Cell;
@@ -168,8 +168,7 @@ impl Scheme for Cuckoo {
     }
 
     fn from_plan(plan: &CuckooPlan) -> Self {
-        // The chain in a file is the one that the build used, not the user's choice: later batches use the default
-        // again.
+        // A file contains the chain that the build used, not the user's choice; later batches use the default again.
         Cuckoo {
             kind: plan.kind(),
             functions: plan.functions,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The model treats each attempt as a random choice among all slots, even for a pair that was just evicted, and
-//! concurrent insertions as sequential ones. The number of functions, and the load at which they fail, do not occur in
-//! it; near that load, builds cost more than it predicts. It describes the race of the paper, the kind `classic`.
+//! concurrent insertions as sequential ones. It ignores the number of functions and the load at which they fail; near
+//! that load, builds cost more than it predicts. It describes the race of the paper, the kind `classic`.
 
 /// The cost of accesses to a device's memory, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -105,7 +105,7 @@ impl Cuckoo {
         Cuckoo { family, ..self }
     }
 
-    /// Sets where evicted pairs go. Canonical tables do not use it: their words decide.
+    /// Sets the rule by which evicted pairs move. Canonical tables do not use it: their words decide.
     pub fn reinsertion(self, reinsertion: Reinsertion) -> Self {
         Cuckoo { reinsertion, ..self }
     }

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! **The image does not depend on the order.** Under one seed number this is the rule of `scheme/cuckoo/canonical.rs`
-//! with three lists of slots instead of one, so its result, and whether it places all pairs, are functions of the set
-//! of pairs; and so is the least seed number that places all. Nothing depends on other buckets. A sub-table has 192
-//! slots, more than the 16 that a word needs to lose nothing of its key.
+//! with three lists of slots instead of one. So its result is a function of the set of pairs, including whether all
+//! pairs are placed, and the least seed number that places all is one too. Nothing depends on other buckets. A
+//! sub-table has 192 slots, more than the 16 that a word needs to lose nothing of its key.
 //!
 //! **Duplicates change only their count**, for the same reason. In a complete bucket each duplicate but one has met a
 //! greater one and was dropped, whatever the seed number. Duplicates do count towards an overfull bucket; the attempt

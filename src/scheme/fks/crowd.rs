@@ -5,8 +5,8 @@ use crate::memory;
 use crate::scheme::{Crowd, Plan};
 
 /// The fullest bucket, if it has more keys than the maximum; otherwise the first bucket in which, under every seed
-/// number, more than three keys share all three slots. That does not happen with random keys, but Sahu's twenty seeds
-/// can be defeated on purpose. Without memory to search for a crowd, none is reported.
+/// number, more than three keys share all three slots. Random keys do not cause that, but keys can be chosen that
+/// defeat Sahu's twenty seeds. If there is no memory to search for a crowd, none is reported.
 pub(super) fn crowd(plan: &FksPlan, keys: &[u32]) -> Option<Crowd> {
     let functions = plan.functions();
     let inside = || keys.iter().copied().filter(|&key| Some(key) != plan.outside_key());

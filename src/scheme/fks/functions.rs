@@ -27,8 +27,8 @@ pub const SAHU_SEEDS: usize = 20;
 /// The numbers that are XOR-ed with a seed to compute c_0, d_0, c_1, d_1, c_2, d_2 (Sahu 2015, Section 0.4).
 pub(crate) const SAHU_XORS: [u32; 6] = [0xffff, 0xcba9, 0x7531, 0xbeef, 0xd9f1, 0x337a];
 
-/// The number that is XOR-ed with a key under a seed number (mixers). Those of adjacent seed numbers differ in many
-/// bits.
+/// The number that is XOR-ed with a key under a seed number (mixers). The numbers of adjacent seed numbers differ in
+/// many bits.
 #[inline(always)]
 pub(crate) fn tweak<L: Lane>(seed: L) -> L {
     seed.times(L::splat(GOLDEN))
@@ -73,7 +73,7 @@ impl Functions {
             let keys = std::array::from_fn(|_| stream.next_mix_keys());
             return Functions { keys, list: [0; SAHU_SEEDS], buckets, family };
         }
-        // An odd multiplier, because an even one would map keys that differ only in the highest bit to one bucket.
+        // The multiplier is odd, because an even one would map keys that differ only in the highest bit to one bucket.
         let (a, b) = (stream.next_u32() | 1, stream.next_u32());
         let mut keys = [MixKeys::default(); 1 + SUBTABLES as usize];
         keys[0] = MixKeys::new(a, 1, b);

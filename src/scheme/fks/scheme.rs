@@ -13,12 +13,12 @@ use crate::scheme::{Audit, Crowd, Kind, Load, Placing, Plan, Request, Salt, Sche
 const MOST_ON_AVERAGE: u32 = 468;
 const _: () = assert!(4 * MOST_ON_AVERAGE <= (BUCKET_PAIRS - MOST_ON_AVERAGE).pow(2));
 const _: () = assert!(4 * (MOST_ON_AVERAGE + 1) > (BUCKET_PAIRS - MOST_ON_AVERAGE - 1).pow(2));
-/// Among this many buckets of that mean, more than 20 are expected to overflow, whatever the constants.
+/// Among this many buckets with that mean, more than 20 are expected to overflow, whatever the constants are.
 const MANY: u32 = 1000;
 
 /// Rejects numbers of pairs that Sahu's g distributes too unevenly. It has p residues, so some buckets get `ceil(p /
 /// B)` of them and others one less; with hundreds of thousands of buckets that is 3 against 2, or 2 against 1. Loads
-/// that even equal shares could not hold are left to the attempts, as with mixers.
+/// that would be too high even with equal shares are not rejected here: their attempts fail, as with mixers.
 fn check_shares(pairs: u64, buckets: u32) -> Result<()> {
     let (greater, share) = (SAHU_PRIME % buckets, SAHU_PRIME.div_ceil(buckets));
     let most = u64::from(MOST_ON_AVERAGE) * u64::from(SAHU_PRIME) / u64::from(share);

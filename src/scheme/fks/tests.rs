@@ -54,8 +54,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(matches!(sahu.plan(request(576 * u64::from(SAHU_PRIME) + 1)), Err(Error::TooLarge { .. })));
 }
 
-/// The plan alone is enough to reject: for 2^29 pairs his p has 1.4 residues per bucket, so nine buckets in twenty
-/// would get twice as many keys as the others.
+/// The plan alone is rejected: for 2^29 pairs Sahu's p has 1.4 residues per bucket, so nine buckets in twenty would get
+/// twice as many keys as the others.
 #[test]
 fn sahus_shares_are_refused_where_they_overfill_buckets() {
     let sahu = Fks::classic().family(FksFamily::Sahu);
@@ -78,7 +78,7 @@ fn sahus_shares_are_refused_where_they_overfill_buckets() {
     for buckets in [1, 3, 20, 1000] {
         assert!((1..=512).all(|mean| plan(&sahu, mean * buckets, 576 * buckets).is_ok()), "{buckets}");
     }
-    // One bucket of two residues among p - 1 is overfull sometimes, but not always.
+    // If one bucket has two of p - 1 residues, it is overfull sometimes, but not always.
     let nearly = u64::from(SAHU_PRIME) - 1;
     assert!(plan(&sahu, 300 * nearly, 576 * nearly).is_ok());
 }

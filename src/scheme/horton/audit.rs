@@ -198,7 +198,7 @@ impl Check<'_> {
         let last = first + (tokens::CYCLES - 1) * cycle;
         let has_free_slot =
             |(tag, i)| bucket::pairs(functions, self.image, functions.remap(home, tag, i)).contains(&EMPTY);
-        // A later cycle, unless the first one would have ended at a bucket with a free slot.
+        // The proposal of a later cycle, unless the first cycle would have ended at a bucket with a free slot.
         tokens::proposal(last, home, token) > proposal
             && !(1..=cycle).filter_map(|age| group.step(token, age, functions)).any(has_free_slot)
     }

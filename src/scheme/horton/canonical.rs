@@ -23,7 +23,7 @@
 //! exactly one key whether it is accepted or ends in the stash.
 //!
 //! In the paper's insertion, in contrast, the arriving key moves, and residents are exchanged only if necessary. If
-//! each key tried only its own F buckets, keys would be left over from load 0.8 on.
+//! each key tried only its own F buckets, some keys would not find a place from load 0.8 on.
 //!
 //! Measured with random keys, 2^20 to 2^24 pairs (S = 8 at 0.95: 20 seeds of 2^20 and 3 of 2^24; the others 2 to 4
 //! tables of up to 2^22). No attempt failed:
@@ -38,15 +38,15 @@
 //! | 16 | 0.93 | 0.093 | 0.22 | 0.0012 | 1.093 / 1.066 |
 //! | 16 | 0.96 | 0.106 | 0.37 | 0.0030 | 1.107 / 1.078 |
 //!
-//! Tokens that gave up at S = 8, load 0.95, of 173,900 (137,971 buckets), for 1, 2, 3, 4 cycles: 4,774, 541, 388, 386;
-//! at S = 4, load 0.90, of 251,400: 7,201, 1,312, 1,138, 1,135. The ones that remain at four cycles are tokens with one
-//! or two tags, all of whose buckets are closed.
+//! The number of tokens that gave up, for 1, 2, 3, 4 cycles: at S = 8, load 0.95, of 173,900 tokens (137,971 buckets),
+//! 4,774, 541, 388, 386; at S = 4, load 0.90, of 251,400 tokens, 7,201, 1,312, 1,138, 1,135. The tokens that still give
+//! up with four cycles have one or two tags, all of whose buckets are closed.
 //!
 //! The stash (`stash_buckets`) is a 16th of the buckets for S = 4, a 64th for 8, a 128th for 16, and four more. Its
-//! buckets are hit evenly, so with 2^28 buckets one overflows with probability 2% (S = 4, 0.85), 2 in 10^4 (S = 8,
-//! 0.95), and a negligible one (S = 16, 0.96). At S = 4 and 0.90 it is two attempts in three, and below 1% only up to
-//! 2^21 buckets, because a stash bucket of four slots is small. No attempt of 4,000 failed in any of 13 sizes from 16
-//! to 3,000 buckets at these loads (1,000 each from 250 buckets on).
+//! buckets are hit evenly, so with 2^28 buckets the probability that one overflows is 2% (S = 4, 0.85), 2 in 10^4 (S =
+//! 8, 0.95), and negligible (S = 16, 0.96). At S = 4 and 0.90 two attempts in three fail for this reason, and fewer
+//! than 1% only up to 2^21 buckets, because a stash bucket of four slots is small. No attempt of 4,000 failed in any of
+//! 13 sizes from 16 to 3,000 buckets at these loads (1,000 each from 250 buckets on).
 
 use super::Functions;
 use super::bucket::{self, range};

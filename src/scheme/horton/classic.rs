@@ -25,8 +25,8 @@
 //! 3. Items that share a remap entry are stored in one bucket; an entry is set if and only if it has an item.
 //!
 //! Guideline 3 of the paper lets a bucket become Type B with a secondary item that cannot be moved. Here that item's
-//! home exchanges it for another of its keys; if no key of that home can move either, the insertion fails. In return
-//! the number of remapped keys depends on the keys alone: it does not grow with the number of removals.
+//! home exchanges it for another of its keys; if no key of that home can move either, the insertion fails. In return,
+//! the number of remapped keys depends only on the keys: it does not grow with the number of removals.
 //!
 //! The table is not canonical. Which keys leave a bucket, and for which of their buckets, depends on the order.
 //!
@@ -126,7 +126,8 @@ impl Table<'_> {
             bucket::write_a(&mut self.image[bucket::range(self.functions, home)], &keys);
             self.moves.demoted += 1;
         } else if here {
-            // The first remapped key that does not share its entry, so that misses become cheaper too.
+            // Prefers the first remapped key that does not share its entry, because clearing the entry makes misses
+            // cheaper too.
             let alone = |item: &u64| self.items(home, self.home(*item).1).len() == 1;
             let Some(item) = away.iter().copied().find(alone).or(away.first().copied()) else { return false };
             self.take_away(home, item);

@@ -24,9 +24,9 @@ use crate::scheme::hash::{self, GOLDEN, Lane, MixKeys};
 use crate::scheme::{Horton, Scheme};
 
 /// Equation 2's table of eight primes, which the paper does not print. These are spread over four decades, each about
-/// four times the previous one, so that entries whose first buckets are equal have different next ones. Primes have no
-/// common factor with most table sizes, so multiples up to 15 of one are rarely equal (if they are: the step to the
-/// next bucket).
+/// four times the previous one, so that entries whose first buckets are equal have different next ones. A prime has no
+/// common factor with most table sizes, so its multiples up to 15 rarely lead to the same bucket; if they do, the next
+/// bucket is used.
 pub(crate) const KT: [u32; 8] = [97, 389, 1_543, 6_151, 24_593, 98_317, 393_241, 1_572_869];
 /// The maximum number of secondary functions of a table.
 pub(crate) const MAX_FUNCTIONS: usize = 15;

@@ -26,7 +26,7 @@ pub fn lambda(slots: u32, load: f64) -> f64 {
 /// Equation 3 without the number of buckets: the share of buckets that are the home of exactly `x` keys.
 pub fn share_with(slots: u32, load: f64, x: u32) -> f64 {
     let lambda = lambda(slots, load);
-    // One factor per key: neither the power nor the factorial is computed, so nothing overflows.
+    // Multiplies one factor per key: neither the power nor the factorial is computed, so nothing overflows.
     (1..=x).fold((-lambda).exp(), |share, i| share * lambda / f64::from(i))
 }
 

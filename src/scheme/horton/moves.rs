@@ -115,8 +115,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Replaces one word of a bucket by another and sorts the words; returns false if the first is missing. The type of
-    /// the bucket does not change.
+    /// Replaces one word of a bucket by another and sorts the words; returns false if `old` is missing. The type of the
+    /// bucket does not change.
     pub(super) fn replace(&mut self, at: u32, old: u64, new: u64) -> bool {
         let type_b = self.is_type_b(at);
         let words = &mut self.image[range(self.functions, at)];
@@ -251,7 +251,7 @@ impl<'a> Table<'a> {
         path.homes.push(home);
         let tag = self.home(word).1;
         let residents: Vec<_> = self.pairs(home).collect();
-        // A key of the same tag would not find space either.
+        // Another key of the same tag would not find space either.
         let mut others = residents.into_iter().filter(|&resident| self.functions.home(tokens::key(resident)).1 != tag);
         let leaver = loop {
             let Some(resident) = others.next() else { break None };

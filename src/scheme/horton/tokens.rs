@@ -19,8 +19,8 @@ pub(crate) const EMPTY: u64 = (EMPTY_KEY as u64) << 32;
 /// The maximum number of keys with one home. A bucket of 16 at full load exceeds it once in 10^11 tables of 2^28
 /// buckets; otherwise only bad constants exceed it, and then the attempt fails.
 pub(crate) const GROUP_MAX: u32 = 64;
-/// The number of passes of a token over its list, with every function, before it gives up. With one cycle nine times as
-/// many tokens end in the stash at load 0.95 as with two; a third cycle saves another 28%, but a fourth nothing
+/// The number of passes of a token over its list, with every function, before it gives up. At load 0.95, nine times as
+/// many tokens end in the stash with one cycle as with two. A third cycle would save another 28%, but a fourth nothing
 /// (`canonical.rs`).
 pub(crate) const CYCLES: u32 = 2;
 /// A proposal slot that has received no proposal.
@@ -105,7 +105,7 @@ pub(crate) fn token_count(keys: u32, slots: u32, mask: u32) -> u32 {
 /// The position of set bit number `n` (from 0) of a mask that has more than `n`.
 #[inline(always)]
 pub(crate) fn nth_bit(mask: u32, n: u32) -> u32 {
-    // By halves rather than bit by bit as in OpenCL, so that processors can overlap several searches.
+    // Halves the mask, rather than testing bit by bit as in OpenCL, so that processors can overlap several searches.
     let (mut at, mut left) = (0, n);
     for width in [16, 8, 4, 2, 1] {
         let below = (mask >> at & ((1 << width) - 1)).count_ones();

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Tens of offsets are tried for each point, and the map is a 64th of the table, so it mostly stays in a cache. Cells
-//! with many points are placed first, while the table is empty; the last ones are single points, which fit any free
-//! slot. So a table can be filled to its last slot.
+//! with many points are placed first, while the table is empty. The last cells have a single point, which fits any free
+//! slot, so a table can be filled to its last slot.
 //!
 //! The build is not parallel, because every offset depends on all that were chosen before it.
 
@@ -95,7 +95,7 @@ pub(super) fn working_bytes(functions: &Functions, pairs: u64) -> u64 {
     points.saturating_add(12 * cells + 8 * words_a_row(functions.side.n) as u64 * u64::from(functions.rows()))
 }
 
-/// A vector of `len` times `value`, or a typed error.
+/// A vector of `len` copies of `value`, or a typed error.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut words = memory::reserved(len)?;
     words.resize(len, value);
@@ -171,7 +171,7 @@ impl Groups {
         let mut cells = filled(self.counts.iter().filter(|&&count| count > 0).count(), 0u32)?;
         let with_points = (0..self.counts.len() as u32).filter(|&cell| self.counts[cell as usize] > 0);
         cells.iter_mut().zip(with_points).for_each(|(to, cell)| *to = cell);
-        // In place.
+        // Sorts in place.
         cells.sort_unstable_by_key(|&cell| (Reverse(self.counts[cell as usize]), cell));
         Ok(cells)
     }
@@ -190,7 +190,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// For cells of at most this many points.
+    /// Creates the search for cells of at most this many points.
     fn new(functions: &'a Functions, left: u64, most: usize) -> Result<Self> {
         let offsets = filled(functions.cells as usize, NONE)?;
         let map = Map::new(functions.side.n, functions.rows())?;
@@ -239,7 +239,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The number of x from `from` on, cyclically, before the first that is free for all points; less than `most`.
+    /// The number of positions x, from `from` on and cyclically, before the first that is free for all points; less
+    /// than `most`.
     fn passed_in_row(&self, from: u32, most: u32) -> Option<u32> {
         let side = self.functions.side.n;
         let mut tried = 0;

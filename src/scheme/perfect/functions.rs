@@ -180,7 +180,8 @@ impl Functions {
     }
 }
 
-/// About the golden section of the number of rows, and without a common divisor with it, a power of M.
+/// A step of about the golden section of the number of rows, and without a common divisor with that number, which is a
+/// power of M.
 fn row_step(rows: u64, side: u32) -> u32 {
     let near = u32::try_from(rows.saturating_mul(618) / 1000).unwrap_or(u32::MAX).max(1);
     (near..=u32::MAX).find(|&step| common_divisor(step, side) == 1).unwrap_or(1)

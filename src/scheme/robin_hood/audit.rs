@@ -7,10 +7,10 @@
 //! the rest       tombstones where they are allowed; nothing after the last cell and the last code
 //! ```
 //!
-//! A duplicate key would meet itself at the earlier place, so only earlier places are checked. Whether a code is
-//! required can be checked at the few places where a key that requires it would be stored: those of this home at the
-//! ages that this code allows and the one below it does not. A tombstone there is accepted, because it may have been
-//! the key.
+//! A duplicate would be found at the earlier place of the other one, so only earlier places are checked. Whether a code
+//! is required can be checked at the few places where a key that requires it would be stored: the places of this home
+//! at the ages that this code allows and the next lower code does not. A tombstone there is accepted, because it may
+//! have been the key.
 //!
 //! If codes have replaced the ages, the audit is incomplete: a pair's age is then the first at which its list reaches
 //! this place, and whether the earlier places were stronger is unknown.
@@ -120,7 +120,7 @@ impl Rule {
             _ => Ok(()),
         };
         if self.layout.cell_bits() == 32 {
-            // A prime is odd.
+            // The number of slots is an odd prime, so the last word has an unused half.
             nothing(word, image.get(word).map_or(0, |word| word >> 32))?;
         }
         if let MaxAges::Array(levels) = self.max_ages {

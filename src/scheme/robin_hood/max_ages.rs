@@ -20,7 +20,7 @@ use super::Rule;
 use super::cell::EMPTY;
 use crate::scheme::Kind;
 
-/// Levels of canonical tables, whose ages end at 62: for 2, 3 and 4 bits. Level 0 belongs to code 0. They minimize the
+/// Levels of canonical tables, whose ages end at 62, for 2, 3 and 4 bits; the level of code 0 is 0. They minimize the
 /// reads of misses, averaged over the loads 0.8, 0.9, 0.95 and 0.99 of random keys.
 const CANONICAL_LEVELS: [&[u8]; 3] =
     [&[0, 2, 3, 62], &[0, 1, 2, 3, 4, 5, 6, 62], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 62]];

@@ -20,8 +20,8 @@
 //! The table is called Robin Hood because keys far from their home displace those near it: ages are close to their
 //! mean, and the greatest is small (Celis 1986).
 //!
-//! Keys that share a home may take many steps. They share every place, so at most as many can be placed as their list
-//! has slots, whatever the order.
+//! Keys that share a home may take many steps. They share every place, so the number of them that can be placed is at
+//! most the number of slots of their list, whatever the order.
 
 use super::cell::{self, CellLayout, EMPTY};
 use super::max_ages::MaxAges;

@@ -88,7 +88,8 @@ fn the_greatest_duplicate_is_kept() {
     }
 }
 
-/// Keys that are congruent modulo the number of slots share one list: the table holds as many of them as it has slots.
+/// Keys that are congruent modulo the number of slots share one list: the table can store as many as the list has
+/// slots.
 #[test]
 fn a_class_fills_its_list_and_then_fails() {
     for sequence in [Sequence::Coherent, Sequence::PaperRandom] {

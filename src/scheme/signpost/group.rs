@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A token represents one key that must leave. Which of the representatives of its tags leaves depends on the bucket
-//! that accepts it. A token with q tags therefore has 13 q places to try, and sets the entry of one of its tags.
+//! that accepts it. So a token with q tags can try 13 q places, and sets the entry of one of its tags.
 
 use super::post::FUNCTIONS;
 

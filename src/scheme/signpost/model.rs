@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The model ignores tokens that find no free slot, which are too few at loads to 0.95 to affect the counts; a second
-//! and third tag among the surplus of one home, which at load 0.95 is a twentieth of the stash; and the further lines
-//! of the stash. In tables of 32-bit keys, homes have fewer keys to choose from than in a Poisson distribution: with
-//! 2^26 of them the stash has three quarters of the predicted size.
+//! and third tag among the surplus of one home, which is a twentieth of the stash at load 0.95; and further lines of
+//! the stash. In tables of 32-bit keys, homes have fewer keys to choose from than in a Poisson distribution: with 2^26
+//! homes the stash has three quarters of the predicted size.
 
 /// The greatest number of keys of a home in the sums.
 const LONGEST: u32 = 200;

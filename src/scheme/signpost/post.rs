@@ -12,8 +12,9 @@
 //! ```
 //!
 //! **Why these bits are free.** The bucket determines log2(buckets) bits of a mixed key, so the low half of the product
-//! that gave bucket and remainder has as many redundant bits: for one bucket the low halves of different keys are at
-//! least `buckets` apart. Four of them hold the age (`scheme/slot.rs`); from 4,096 buckets on, eight more hold entries.
+//! that gave bucket and remainder has that many redundant bits: for one bucket the low halves of different keys are at
+//! least `buckets` apart. Four of them store the age (`scheme/slot.rs`); from 4,096 buckets on, eight more store
+//! entries.
 //!
 //! Entries belong to the place, not to the pair. They are 0 except in buckets whose slots all contain natives. Words
 //! are compared and sorted without them, and the word of an empty slot is 0.

@@ -8,8 +8,8 @@
 //!                   14  as in a canonical bucketized table: the stash
 //! ```
 //!
-//! Ages are compared together with the remainders, because guests that were placed by other functions often have equal
-//! remainders: the remainders of one bucket have few values.
+//! Ages are compared together with the remainders. The remainders of one bucket have few values, so guests that were
+//! placed by other functions often have equal remainders.
 
 use std::ops::Range;
 

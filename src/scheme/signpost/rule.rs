@@ -151,7 +151,7 @@ pub(crate) fn settled<L: Layout>(functions: &SignpostFunctions<L::Key>, pairs: &
     settled
 }
 
-/// Places one token, and all displaced ones; returns home and token of the one that was rejected at its last position.
+/// Places one token, and all displaced ones. Returns home and token of the one that was rejected at its last position.
 fn follow<L: Layout>(
     functions: &SignpostFunctions<L::Key>,
     groups: &[Vec<Item<L>>],

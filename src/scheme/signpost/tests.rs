@@ -146,7 +146,7 @@ fn reads_and_stash_agree_with_the_model() {
                 "{slots} slots at {load:.2}: {hits:.4} and {misses:.4} where {hit:.4} and {miss:.4} were expected"
             );
             assert!((hits - hit).abs() < 0.02 * hit && (misses - miss).abs() < 0.02 * miss, "{said}");
-            // Keys enter the stash by twos or more, so their number varies more than that of single keys.
+            // Keys enter the stash two or more at a time, so their number varies more than that of single keys.
             let expected = model::stash_share(slots, tags, load) * pairs.len() as f64;
             let stashed = stashed::<L>(&plan, &pairs) as f64;
             let apart = (stashed - expected).abs();

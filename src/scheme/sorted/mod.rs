@@ -89,7 +89,7 @@ impl Scheme for Sorted {
         find(words, key).map(|at| words[at] as u32)
     }
 
-    /// One word per step and the last one, whatever the key.
+    /// One word per step and the last word, for every key.
     fn reads(plan: &SortedPlan, image: &[u64], _: u32) -> u32 {
         let words = pairs(plan, image);
         if words.is_empty() { 0 } else { steps(words.len()) + 1 }
@@ -100,8 +100,8 @@ impl Scheme for Sorted {
         Some((key(word), word as u32))
     }
 
-    /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
-    /// there are duplicates, which are adjacent.
+    /// The image must not be used if the number of pairs is not that of the plan, or if there are duplicates, which are
+    /// adjacent.
     fn place(plan: &SortedPlan, image: &mut [u64], pairs: &[(u32, u32)]) -> Placing {
         if pairs.len() != plan.pairs as usize || pairs.len() > image.len() {
             return Placing::Unplaced;
@@ -140,8 +140,8 @@ impl Scheme for Sorted {
         Ok(audit)
     }
 
-    /// The OpenCL sort takes the pairs twice, 256 counts for every 4096 of them (a tile) and twice as many for each of
-    /// at most 1024 chunks of tiles, and totals. The CPU sorts in the image, and takes at most 8 bytes per pair if many
+    /// The OpenCL sort needs the pairs twice; 256 counts for every tile of 4096 pairs and twice as many for each of at
+    /// most 1024 chunks of tiles; and totals. The CPU sorts in the image, and needs at most 8 bytes per pair if many
     /// keys share their leading bits.
     fn scratch_bytes(plan: &SortedPlan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs);

@@ -8,9 +8,9 @@
 //! found if words[base] has the key
 //! ```
 //!
-//! **Correctness.** All words from `base + len` on are above the key, and `words[base]` is not, unless all are. Going
-//! right keeps both invariants. Going left would leave `half` words; the search keeps `len - half` instead, which is at
-//! least as many, so that all searches have the same `len` at the same step, and many of them can run in step
+//! **Correctness.** All words from `base + len` on are above the key, and `words[base]` is not, unless all words are.
+//! Going right preserves both invariants. Going left would leave `half` words; the search keeps `len - half` instead,
+//! which is at least as many. So all searches have the same `len` at the same step, and many of them can run in step
 //! (`cpu/sorted`, `cl/sorted.cl`).
 //!
 //! **Off the middle.** With 2^24 pairs, halving would read words at multiples of large powers of two in its first

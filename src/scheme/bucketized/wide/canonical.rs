@@ -128,8 +128,8 @@ pub(crate) fn remove<L: Layout>(functions: &LineFunctions<L::Key>, image: &mut [
     true
 }
 
-/// Checks that every pair is on its list at its age, that every earlier line is full of stronger words, that keys are
-/// unique, that every line is sorted, and that unused bits are 0.
+/// Checks that every pair is on its list at its age, that every earlier line on the list is full of stronger words,
+/// that keys are unique, that every line is sorted, and that unused bits are 0.
 pub(crate) fn audit<L: Layout>(
     functions: &LineFunctions<L::Key>,
     image: &[u64],

@@ -8,9 +8,9 @@
 //! u64, none        8     8 x [word 8]
 //! ```
 //!
-//! A lookup needs only one line of a bucket, because a second access costs as much as the first, even to the next line.
-//! Spare bytes, and the values of empty slots, are 0. Words and values of 32 bits are stored as in a little-endian
-//! array: the lower half of an image's word first.
+//! A bucket is a single line, because a second access costs as much as the first, even to the next line. Spare bytes,
+//! and the values of empty slots, are 0. Words and values of 32 bits are stored as in a little-endian array: the lower
+//! half of an image's word first.
 
 use std::fmt::Debug;
 
@@ -45,7 +45,7 @@ pub trait Layout: Column {
     const WORD_STRIDE: usize;
     /// The position of the first value, and the distance to the next one; `None` if there are no values.
     const VALUES: Option<(usize, usize)>;
-    /// The index of the unused one among the sixteen 32-bit integers of a line.
+    /// The index of the unused 32-bit integer among the sixteen of a line.
     const SPARE: Option<usize>;
     /// The base-2 logarithm of the lines of a part: 2,048 to 2,560 words, which fit any device's local memory.
     const PART_BITS: u32;

@@ -168,8 +168,8 @@ where
     }
 
     /// The old image, from which values are copied to the new one. A new table that the CPU builds one partition at a
-    /// time takes no more, except for sets, which take a little more: the space in which each thread places a part
-    /// (three quarters of this limit the number of threads), and a list of the pairs that leave their part.
+    /// time needs no more memory, except for sets, which need a little more: the space in which each thread places a
+    /// part (three quarters of this limit the number of threads), and a list of the pairs that leave their part.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         8 * plan.words()
     }

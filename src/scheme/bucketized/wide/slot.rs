@@ -33,7 +33,7 @@ pub trait SlotKey: Key {
     fn unmixed(self, mixer: Self::Mixer) -> Self;
     /// Bucket and remainder of a mixed key.
     fn split(self, buckets: u32) -> (u32, Self);
-    /// The mixed key that [`split`](Self::split) into these.
+    /// The inverse of [`split`](Self::split): the mixed key with this bucket and remainder.
     fn join(bucket: u32, remainder: Self, buckets: u32) -> Self;
     /// 32 bits of a remainder, on which further buckets depend.
     fn folded(self) -> u32;

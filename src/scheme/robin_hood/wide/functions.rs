@@ -1,8 +1,9 @@
 //! The hash functions of tables of 64-bit keys or values: the walk of `robin_hood/functions.rs`, from homes computed by
 //! a 64-bit division.
 //!
-//! Constants are drawn from the stream of seed and attempt: the mixer of keys, of their width, and then what 32-bit
-//! tables draw after theirs. So `u32` keys have the same places as in tables with 32-bit values.
+//! Constants are drawn from the stream of seed and attempt: first the mixer of keys, which has their width, and then
+//! the constants that 32-bit tables draw after theirs. So `u32` keys have the same places as in tables with 32-bit
+//! values.
 
 use super::plan::RobinHoodLinePlan;
 use crate::backend::Word;
@@ -25,7 +26,7 @@ pub struct WalkFunctions<K: SlotKey> {
     pub by_slots: LongDivisor,
 }
 
-/// What determines the places of a key: its home, and the quotient that words store.
+/// The home of a key, which determines its places, and the quotient that words store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Goal<K> {
     /// The place of age 1.

@@ -25,7 +25,8 @@ pub(crate) fn value_words<L: Layout>(slots: u32) -> u64 {
     if L::VALUES.is_some() { words_of::<L::Value>(slots.into()) } else { 0 }
 }
 
-/// The keys and the values of all slots, and of the halves of words after odd last ones. Sets have no values.
+/// The keys and the values of all slots; after an odd number of 32-bit slots, also the unused half of the last word.
+/// Sets have no values.
 pub(crate) fn columns<L: Layout>(image: &[u64], slots: u32) -> (&[L::Key], &[L::Value]) {
     let (keys, values) = image.split_at(image.len().min(key_words::<L>(slots) as usize));
     (bytemuck::cast_slice(keys), bytemuck::cast_slice(values))

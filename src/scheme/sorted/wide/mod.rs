@@ -101,7 +101,7 @@ where
         let (keys, values) = pairs::<(K, V)>(plan, image);
         find_by(keys, |key| key, key).map(|at| value::<(K, V)>(values, at))
     }
-    /// One key per step and the last one, whatever the key.
+    /// One key per step and the last key, for every query.
     fn reads(plan: &Self::Plan, image: &[u64], _: Self::Key) -> u32 {
         let (keys, _) = pairs::<(K, V)>(plan, image);
         if keys.is_empty() { 0 } else { steps(keys.len()) + 1 }
@@ -111,8 +111,8 @@ where
         let at = usize::try_from(at).ok()?;
         Some((*keys.get(at)?, value::<(K, V)>(values, at)))
     }
-    /// The number of pairs must be that of the plan; otherwise the image must not be used. Neither must it be used if
-    /// there are duplicates, which are adjacent.
+    /// The image must not be used if the number of pairs is not that of the plan, or if there are duplicates, which are
+    /// adjacent.
     fn place(plan: &Self::Plan, image: &mut [u64], pairs: &[(Self::Key, Self::Value)]) -> Placing<Self::Key> {
         if pairs.len() != plan.pairs() as usize || image.len() as u64 != plan.words() {
             return Placing::Unplaced;
@@ -128,8 +128,8 @@ where
         let least = sorted.array_windows().find(|[(first, _), (second, _)]| first == second);
         least.map_or(Placing::Placed, |[(key, _), _]| Placing::Duplicate(*key))
     }
-    /// Checks that keys are strictly ascending, and that zeros follow, also in the halves of words after odd last
-    /// slots.
+    /// Checks that keys are strictly ascending, and that zeros follow, including the unused half of the last word of a
+    /// column.
     fn audit(plan: &Self::Plan, image: &[u64], cells: Range<u64>) -> std::result::Result<Audit, Violation> {
         let (keys, values) = columns::<(K, V)>(image, plan.slot_count());
         let mut audit = Audit::default();
@@ -158,8 +158,8 @@ where
         Ok(audit)
     }
 
-    /// The CPU sorts pairs of 16 bytes, and takes as much again if many keys share their leading bits; the OpenCL sort
-    /// takes the columns twice, and its counts, with totals of eight passes.
+    /// The CPU sorts pairs of 16 bytes, and needs as much again if many keys share their leading bits. The OpenCL sort
+    /// needs the columns twice, and its counts, with totals of eight passes.
     fn scratch_bytes(plan: &Self::Plan, _: u64) -> u64 {
         let pairs = u64::from(plan.pairs());
         32 * pairs + counts_bytes(pairs) + 4096
