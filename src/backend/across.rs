@@ -1,6 +1,6 @@
 //! Copies elements from one device to another through host memory, because devices cannot access each other's memory.
 //!
-//! Devices on buses use opencl/runtime/across.rs instead, which transfers on both buses at once.
+//! Devices on buses use opencl/runtime/across.rs instead, which uses both buses at once.
 
 use std::ops::Range;
 

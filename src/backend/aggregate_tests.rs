@@ -1,4 +1,4 @@
-//! Aggregates of 64-bit values against plain loops, for the tests of every device.
+//! Compares aggregates of 64-bit values with plain loops, for the tests of every device.
 
 use std::cmp::Ordering;
 
@@ -37,10 +37,11 @@ fn columns(of: Numbers, len: usize) -> Vec<Vec<u64>> {
             some.iter().map(|bits| (*bits as i64 >> 30) as f64).map(f64::to_bits).collect(),
             // All exponents, without NaN and infinity.
             some.iter().map(|bits| bits & !(1 << 62)).collect(),
-            // Two magnitudes, of which a window contains one.
+            // Two magnitudes, only one of which fits in a window.
             some.iter().map(|&bits| if bits & 15 == 0 { 0.1 } else { bits as f64 }).map(f64::to_bits).collect(),
         ],
-        // The sums of the first overflow 64 bits, in both directions for signed values; those of the others do not.
+        // The sums of the first column overflow 64 bits, for signed values in both directions; those of the others do
+        // not.
         _ => vec![
             some.clone(),
             some.iter().map(|bits| bits >> 24).collect(),
@@ -78,7 +79,7 @@ fn extreme(of: Numbers, wins: Ordering, a: u64, b: u64) -> u64 {
 pub(crate) fn wide<B: Relational>(backend: &B, sizes: &[usize]) -> Result<()> {
     for (turn, &rows) in sizes.iter().enumerate() {
         for (kind, of) in Numbers::ALL.into_iter().enumerate() {
-            // Few rows are for simulators, which are about a thousand times slower than a CPU.
+            // A run with few rows is for simulators, which are about a thousand times slower than a CPU.
             let (sorts, thorough) = if rows < 1000 { (2, false) } else { (usize::MAX, true) };
             let columns = columns(of, rows);
             for (place, (name, (ids, groups))) in groups_of_every_sort(rows).into_iter().enumerate() {
@@ -137,7 +138,7 @@ fn agrees<B: Relational>(
         Numbers::Double => None,
         _ => sums.iter().position(|&sum| wanted.sum && !fits(sum)).map(|group| group as u32),
     };
-    // Numbers of these tests are below 2^80, and such quotients have a check of their own (src/exact/tests.rs).
+    // Numbers of these tests are below 2^80. src/exact/tests.rs checks such quotients separately.
     let mean = |group: usize| match counts[group] {
         0 => f64::NAN,
         count if of == Numbers::Double => doubles[group].mean(count.into()),

@@ -1,4 +1,4 @@
-//! The passes of schemes chosen at run time: those of the scheme inside the plan.
+//! The passes of schemes chosen at run time: those of the actual scheme of the plan.
 
 use super::{DecodedOf, HashBackend, Passes, PlacedOf, Removed};
 use crate::error::Result;

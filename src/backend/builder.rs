@@ -1,6 +1,6 @@
 //! Builds and passes that change images, for devices that cannot run them: the CPU backend runs them on copies in host
-//! memory and the results are uploaded. Images have the same bytes on all devices, so they equal those of the full
-//! tier. The device's ledger counts the rows as processed by the host.
+//! memory, and the results are uploaded. Images have the same bytes on all devices, so they equal those of the full
+//! tier. The device's ledger records the rows as processed by the host.
 
 use super::{BufferOf, Decoded, DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, Word};
 use crate::cpu::{Cpu, Memory};

@@ -1,5 +1,5 @@
-//! Lookups from host memory to host memory, a chunk at a time, so that the memory on the device is bounded, however
-//! many queries there are.
+//! Lookups from host memory to host memory, a chunk at a time. The memory that they need on the device is bounded,
+//! whatever the number of queries.
 //!
 //! ```text
 //! queries     |--- chunk 0 ---|--- chunk 1 ---|-2-|
@@ -74,8 +74,8 @@ pub struct Chunk<Queries, Bits, Words> {
     pub first: usize,
     /// The queries.
     pub queries: Queries,
-    /// Answers: buffers that a pass over an earlier chunk of the same length returned, to be overwritten or replaced;
-    /// or `None`.
+    /// Buffers for answers, to be overwritten or replaced: those that a pass over an earlier chunk of the same length
+    /// returned, or `None`.
     pub bits: Option<Bits>,
     /// The same for each column of words.
     pub words: Vec<Words>,
@@ -84,7 +84,7 @@ pub struct Chunk<Queries, Bits, Words> {
 /// A chunk of `Q` queries with `A` answers on backend `B`.
 pub type ChunkOf<B, Q, A> = Chunk<BufferOf<B, Q>, BufferOf<B, u32>, BufferOf<B, A>>;
 
-/// A pass over each chunk. A `dyn` type, so that functions that take it are compiled once per word type.
+/// A pass over each chunk. It is a `dyn` type, so that functions that take it are compiled once per word type.
 pub(crate) type Pass<'a, B, Q, A> = &'a mut dyn FnMut(ChunkOf<B, Q, A>) -> Result<ChunkOf<B, Q, A>>;
 
 impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {

@@ -24,7 +24,7 @@ impl IntoAny for crate::opencl::OpenCl {
     }
 }
 
-/// A scheme as the erased type that includes it, or as itself if there is none.
+/// A scheme as the erased type that includes it, or as itself if no erased type does.
 pub(crate) trait Erase: Clone {
     type Any: Scheme;
     fn any(&self) -> Self::Any;

@@ -20,7 +20,7 @@ pub(crate) fn place<B: HashBackend, S: Scheme>(
     let mut outside = plan.outside().map(|(_, value)| value);
     for (&key, &value) in keys.iter().zip(&values) {
         let is_duplicate = if Some(key) == plan.outside_key() {
-            // Of several values, the greatest is kept, as where threads race.
+            // Of several values, the greatest is kept, as in parallel builds.
             placed.outside = placed.outside.max(Some(value));
             outside.replace(value).is_some()
         } else {

@@ -25,7 +25,7 @@ impl DeviceKind {
     }
 }
 
-/// Which passes run on a device. Results, and the bytes of tables, are the same in both tiers.
+/// The passes that run on a device. Results, and the bytes of tables, are the same in both tiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tier {
@@ -103,6 +103,6 @@ impl fmt::Display for DeviceInfo {
 pub struct Listed {
     /// Name and limits; `info.id` is the name for [`choose`](crate::device::choose).
     pub info: DeviceInfo,
-    /// Why it cannot be used; `None` if it can.
+    /// The reason why it cannot be used; `None` if it can.
     pub refused: Option<String>,
 }

@@ -71,7 +71,7 @@ pub struct JoinRows {
 }
 
 impl JoinRows {
-    /// Iterates over the rows: the left and the right row number, `None` where there is no row.
+    /// Iterates over the rows: the left and the right row number, or `None` on the side without a row.
     ///
     /// ```
     /// use koel::{Cpu, JoinKind, join};

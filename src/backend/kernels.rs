@@ -1,5 +1,5 @@
-//! The passes over tables, with the checks before each, for all backends and schemes. Devices that cannot change tables
-//! have a CPU that does (`builder.rs`), unless they can build tables of the scheme in another way.
+//! The passes over tables, with the checks before each, for all backends and schemes. If a device cannot change tables,
+//! and cannot build those of the scheme either, a CPU does it instead (`builder.rs`).
 
 use super::builder::Builder;
 use super::{DecodedOf, DeviceBuffer, HashBackend, Passes, PlacedOf, Removed, bitmap_words};
@@ -14,9 +14,9 @@ use crate::scheme::{Plan, Scheme, Updates};
 /// column; [`Error::WrongDevice`] and [`Error::Aliased`] if a kernel receives a buffer of another backend, or one
 /// twice; and what the device reports. Plans need no check: only schemes can create them ([`Plan`]).
 pub trait Kernels<S: Scheme>: HashBackend {
-    /// Creates an image of these pairs; equals what [`place`](Self::place) makes of an empty image, but a backend may
-    /// have a faster algorithm. It reports whether there are duplicates and the smallest duplicate key, but may count
-    /// some twice. If the size of a stash depends on the keys, it is the image of
+    /// Creates an image of these pairs. The result equals that of [`place`](Self::place) on an empty image, but a
+    /// backend may have a faster algorithm. Reports whether there are duplicates and the smallest duplicate key, but
+    /// may count some duplicates twice. If the size of a stash depends on the keys, the image is that of
     /// [`plan.with_stash(placed.stash)`](Plan::with_stash).
     ///
     /// # Errors
@@ -28,9 +28,9 @@ pub trait Kernels<S: Scheme>: HashBackend {
         values: &Self::Buffer<S::Value>,
     ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
-    /// Creates a copy of an image with these pairs added; equals what [`place`](Self::place) makes of a copy, but a
-    /// backend may have a faster algorithm. Duplicates are reported as by [`build`](Self::build). The image itself is
-    /// unchanged.
+    /// Creates a copy of an image with these pairs added. The result equals that of [`place`](Self::place) on a copy,
+    /// but a backend may have a faster algorithm. Duplicates are reported as by [`build`](Self::build). The image
+    /// itself is unchanged.
     ///
     /// # Errors
     /// As `place`, and [`Error::OutOfMemory`] for the copy.
@@ -90,8 +90,8 @@ pub trait Kernels<S: Scheme>: HashBackend {
     /// Kinds whose updates are [`Updates::Rebuild`](crate::scheme::Updates) return [`crate::Error::InvalidParameter`].
     fn remove(&self, plan: &S::Plan, image: &mut Self::Buffer<u64>, keys: &Self::Buffer<S::Key>) -> Result<Removed>;
 
-    /// The first half of compacting: clears the slots of all tombstones and of all pairs above age 1, and returns those
-    /// pairs, which the caller then places again.
+    /// The first part of compacting: clears the slots of all tombstones and of all pairs above age 1, and returns those
+    /// pairs. The caller then places them again.
     ///
     /// Kinds whose updates are not [`Updates::Tombstones`](crate::scheme::Updates) return
     /// [`crate::Error::InvalidParameter`].
@@ -108,7 +108,7 @@ pub(super) fn rebuilt<S: Scheme>(plan: &S::Plan) -> Error {
     Error::parameter("kind", plan.kind(), "tables of this kind are built afresh to remove pairs: use HashTable::remove")
 }
 
-/// The error of compacting an image that cannot have tombstones.
+/// The error of compacting an image whose kind does not have tombstones.
 pub(super) fn no_tombstones<S: Scheme>(plan: &S::Plan) -> Error {
     Error::parameter("kind", plan.kind(), "tables of this kind have no tombstones, so nothing is to be lifted")
 }
@@ -133,7 +133,7 @@ where
             None => Passes::build(self, plan, keys, values),
             Some(builder) => match Passes::partial_build(self, plan, keys, values) {
                 Ok(Some(built)) => Ok(built),
-                // The device has no space for what the build needs besides the image.
+                // The device does not have the memory that the build needs in addition to the image.
                 Ok(None) | Err(Error::OutOfMemory { .. } | Error::TooLarge { .. }) => {
                     builder.build::<S>(plan, keys, values)
                 }

@@ -1,5 +1,5 @@
-//! A record of what ran where: for each stage, the number of items that kernels processed and that a loop on the host
-//! processed; and how long each stage took, for backends that do not have a clock of their own.
+//! A record of what ran where: for each stage, the number of items that kernels processed, and the number that a loop
+//! on the host processed. For backends without a clock, also the duration of each stage.
 //!
 //! `verify --json` prints the counts, so that a "GPU build" that runs on the host can be detected.
 
@@ -74,8 +74,8 @@ pub struct Ledger {
 /// The stage before the first pass of a thread's work.
 const SET_UP: &str = "set-up";
 
-/// The time at which the passes of one thread began. An inner call of the same thread has a watch of its own, and its
-/// passes count for the outer one too.
+/// The time at which the passes of one thread began. An inner call of the same thread has a separate watch; its passes
+/// count for the outer call too.
 #[derive(Debug)]
 struct Watch {
     thread: ThreadId,
@@ -157,8 +157,8 @@ impl Ledger {
         std::mem::take(&mut *lock(&self.transfers))
     }
 
-    /// Runs `work`, and measures each pass from the end of the previous one. The time before the first pass is a stage
-    /// of its own, [`SET_UP`], so that the times add up to that of the work.
+    /// Runs `work`, and measures each pass from the end of the previous one. The time before the first pass is a
+    /// separate stage, [`SET_UP`], so that the times add up to that of the work.
     pub(crate) fn timed_passes<R>(&self, work: impl FnOnce() -> R) -> (R, Vec<StageTime>) {
         let running = Running::start(self);
         let done = work();

@@ -14,11 +14,12 @@
 //!
 //! Rules for implementors:
 //! - Work is done in the order of the calls. A call may return before its work is done, except where it returns data.
-//! - An error leaves buffers passed as `&mut` in an unspecified but valid state; tables work on copies for that reason.
+//! - After an error, buffers passed as `&mut` are valid, but their contents are unspecified; for that reason tables
+//!   work on copies.
 //! - Buffers of length 0 are legal everywhere.
 //! - Errors are [`crate::Error::LengthMismatch`], [`crate::Error::WrongDevice`], [`crate::Error::OutOfMemory`], and
-//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's message. A device may report one late: at
-//!   the next call that waits.
+//!   [`crate::Error::Device`] or [`crate::Error::Compile`] with the driver's message. A device may report an error
+//!   late: at the next call that waits.
 //! - Every pass over keys runs in kernels; a loop over keys on the host is recorded in the [`Ledger`].
 
 pub(crate) mod across;
@@ -158,8 +159,8 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     fn fetch<T: Word>(&self, to: &mut Self::Buffer<T>, at: usize, pieces: &[Piece<'_, Self, T>]) -> Result<()> {
         across::through_host(self, to, at, pieces)
     }
-    /// Whether the host's threads should preprocess columns in host memory on their way to the device: the device works
-    /// in host memory, or is treated as if it did.
+    /// Whether the host's threads should preprocess columns on their way from host memory to the device. True if the
+    /// device works in host memory, or is treated as if it did.
     fn shares_memory(&self) -> bool {
         true
     }
@@ -235,7 +236,7 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?))
     }
 
-    /// The CPU behind this backend, if it is one: CPUs have faster algorithms to number, group and join columns.
+    /// The CPU of this backend, if it is one: CPUs have faster algorithms to number, group and join columns.
     #[doc(hidden)]
     fn host(&self) -> Option<&Cpu> {
         None

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! So the least and the greatest value of each type are those of unsigned integers, which atomics find in any order. No
-//! number has the code of NaN, since all codes of doubles are between those of the infinities. The other end of the
-//! range is left for groups without rows. cl/accumulate.cl has the same functions.
+//! number has the code of NaN, because all codes of doubles are between those of the infinities. The code at the
+//! opposite end of the range is that of groups without rows. cl/accumulate.cl has the same functions.
 
 use crate::exact::{Window, quotient};
 
@@ -61,8 +61,8 @@ impl Numbers {
         }
     }
 
-    /// The value with this [`low_code`](Self::low_code); for all ones, which only the greatest integer has, that
-    /// integer, or infinity.
+    /// The inverse of [`low_code`](Self::low_code). Only the greatest integer has the code of all ones; for doubles,
+    /// that code means infinity.
     #[inline(always)]
     pub(crate) fn of_low_code(self, code: u64) -> u64 {
         match (self, code) {
@@ -72,7 +72,7 @@ impl Numbers {
         }
     }
 
-    /// The value with this [`high_code`](Self::high_code); for 0, the least integer, or minus infinity.
+    /// The inverse of [`high_code`](Self::high_code). 0 means the least integer, or minus infinity.
     #[inline(always)]
     pub(crate) fn of_high_code(self, code: u64) -> u64 {
         match (self, code) {

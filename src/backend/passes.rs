@@ -1,4 +1,4 @@
-//! What a device must provide to run a scheme. Arguments are not checked.
+//! The passes that a device must provide to run a scheme. They do not check their arguments.
 
 use super::kernels::{no_tombstones, rebuilt};
 use super::{DecodedOf, DeviceBuffer, HashBackend, PlacedOf, Removed, bitmap_words};
@@ -18,8 +18,8 @@ pub trait Passes<S: Scheme>: HashBackend {
         filled_and_placed::<S, Self>(self, plan, keys, values)
     }
 
-    /// The same on a device without 64-bit atomics ([`HashBackend::builder`]). `None` if the CPU has to build the
-    /// image; then duplicates and the memory of the device do not matter.
+    /// As [`build`](Self::build), on a device without 64-bit atomics ([`HashBackend::builder`]). `None` if the CPU has
+    /// to build the image; duplicates and the memory of the device are then ignored.
     fn partial_build(
         &self,
         _plan: &S::Plan,

@@ -10,9 +10,9 @@ pub trait Probe: HashBackend {
     /// Runs `work` and measures how long the device was busy with it: kernels alone on OpenCL, wall time on the CPU.
     fn timed<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Duration)>;
 
-    /// Runs `work` and measures each of its stages, by name, in the order of first use: on OpenCL each kernel (fills
-    /// and copies by those names), on the CPU each parallel pass, including the time since the previous one. The time
-    /// before the first one is the stage `set-up`.
+    /// Runs `work` and measures each of its stages, by name, in the order of first use. On OpenCL a stage is a kernel
+    /// (fills and copies have those names); on the CPU it is a parallel pass, including the time since the previous
+    /// one. The time before the first one is the stage `set-up`.
     fn stages<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, Vec<StageTime>)>;
 
     /// Reads `reads` words of `buffer` at pseudo-random places and XORs them: an upper bound of the speed of lookups.

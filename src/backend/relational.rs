@@ -10,9 +10,9 @@
 //! images    interleave (cells of 32 bits and values to words of 64)
 //! ```
 //!
-//! A heavy key is one run, or one group. No pass assigns a whole run to one work-item, and the rows of a heavy group
-//! are first added up in local memory (unless the numbers of two heavy groups agree in their low bits: they then share
-//! an entry in turns).
+//! A heavy key is one run, or one group. No pass assigns a whole run to one work-item. The rows of a heavy group are
+//! first added up in local memory, unless the numbers of two heavy groups agree in their low bits: they then evict each
+//! other from one entry.
 
 use super::{HashBackend, Numbers, Word};
 use crate::error::Result;
@@ -122,16 +122,16 @@ impl<B: HashBackend> std::fmt::Debug for WideAccumulated<B> {
     }
 }
 
-/// Data-parallel passes over columns of one device. The rules of [`HashBackend`] hold; the result of each is the same
-/// on every device.
+/// Data-parallel passes over columns of one device. The rules of [`HashBackend`] apply. The result of each pass is the
+/// same on every device.
 ///
 /// Lengths that contradict each other are [`crate::Error::LengthMismatch`].
 pub trait Relational: HashBackend {
-    /// A bitmap of `len` places with a one at each of `places`. A place past the end is skipped, one that occurs again
-    /// changes nothing.
+    /// A bitmap of `len` places with a one at each of `places`. Places past the end are skipped; duplicates change
+    /// nothing.
     fn mark(&self, places: &Self::Buffer<u32>, len: usize) -> Result<Self::Buffer<u32>>;
 
-    /// A bitmap of the places at which an element differs from the one before it. The first one does.
+    /// A bitmap of the places at which an element differs from the previous one; the first element counts as different.
     fn heads<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<u32>>;
 
     /// A bitmap of the places at which an element differs from the next one; the last element counts as different.

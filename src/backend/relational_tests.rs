@@ -189,7 +189,7 @@ pub(crate) fn lists<B: Relational>(backend: &B, sizes: &[usize], heaviest: u32) 
     Ok(())
 }
 
-/// Lists of more elements than any memory has.
+/// Tests lists of more elements than fit in any memory.
 pub(crate) fn long_lists<B: Relational>(backend: &B) -> Result<()> {
     let counts = vec![u32::MAX; 5000];
     let offsets = backend.download(&backend.offsets(&backend.upload(&counts)?)?)?;
@@ -223,7 +223,7 @@ pub(super) fn groups_of_every_sort(rows: usize) -> Named<(Vec<u32>, usize)> {
         ("in order, three rows each", ((0..rows as u32).map(|row| row / 3).collect(), rows)),
         ("one", (vec![4; rows], 5)),
         ("half one", (some.iter().map(|&x| half(x)).collect(), 500)),
-        // All in one entry of every table whose size is a power of two.
+        // All of these share one entry in every table whose size is a power of two.
         ("congruent", (some.iter().map(|&x| x % 4 * 65_536).collect(), 3 * 65_536 + 1)),
         ("past the end", (some.iter().map(|&x| if x % 3 == 0 { u32::MAX - x } else { x }).collect(), 300)),
         ("none", (some, 0)),

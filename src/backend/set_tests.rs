@@ -143,7 +143,7 @@ pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B
     }
 }
 
-/// Images with duplicates: exactly those that a lookup does not find are removed and counted.
+/// In images with duplicates, exactly those slots are emptied and counted that a lookup does not find.
 pub(crate) fn the_clean_up_empties_later_duplicates<B: Kernels<CuckooSet>>(backend: &B, len: usize) {
     for functions in 2..=5 {
         let scheme = CuckooSet::classic(functions);

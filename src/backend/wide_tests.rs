@@ -272,7 +272,7 @@ where
     Ok(())
 }
 
-/// Duplicates are counted, and the greatest value of each key is kept, in schemes that deduplicate by themselves.
+/// Duplicates are counted, and the greatest value of each key is kept, in schemes that tolerate duplicates.
 pub(crate) fn duplicates<S: Erase<Any: Scheme<Key = u64, Value = u64>>>(
     backend: &impl IntoAny,
     scheme: &S,
@@ -303,7 +303,8 @@ where
     Ok(())
 }
 
-/// A table of cells of a box of 2^21 an axis: a solid cube of them at a corner, all eight corners, and cells far apart.
+/// A table of cells of a box with 2^21 cells per axis: a solid cube at a corner, all eight corners, and cells far
+/// apart.
 pub(crate) fn cells<S: Erase<Any: Scheme<Key = u64, Value = u64>>>(
     backend: &impl IntoAny,
     scheme: &S,
@@ -377,7 +378,7 @@ where
     let (mut answers, mut bits) = (backend.unwritten(rows)?, backend.unwritten(bitmap_words(rows))?);
     Kernels::<S>::lookup(backend, &plan, &image, &keys, &mut answers, &mut bits)?;
     assert!(backend.download(&answers)?.iter().zip(&column).all(|(value, key)| greatest[key] == *value));
-    // Ids are at most the existing values.
+    // Ids are below the number of keys.
     let (mut image, of_keys) = (image, greatest.keys().copied().collect::<Vec<u64>>());
     let ids: Vec<u32> = (0..of_keys.len() as u32).collect();
     Kernels::<S>::assign(backend, &plan, &mut image, &backend.upload(&of_keys)?, &backend.upload(&ids)?)?;
@@ -387,8 +388,8 @@ where
     Ok(())
 }
 
-/// Sets, ids, groups, multivalue tables and joins of 64-bit keys, against the standard library's: in tables of these
-/// schemes.
+/// Compares sets, ids, groups, multivalue tables and joins of 64-bit keys, in tables of these schemes, with those of
+/// the standard library's collections.
 pub(crate) fn structures<S, T>(backend: &impl IntoAny, of_rows: &S, of_keys: &T, rows: usize) -> Result<()>
 where
     S: Erase<Any: Scheme<Key = u64, Value = u32>>,

@@ -26,7 +26,7 @@ use crate::backend::{HashBackend, Kernels, Runs, Word};
 use crate::error::{Error, Result};
 use crate::scheme::{FIRST_SALTED, Plan, Request, Scheme};
 
-/// How a loop of attempts ended.
+/// The result of a loop of attempts.
 pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
     Built(Image<B, S>),
     /// The smallest key that occurs more than once.
@@ -34,7 +34,7 @@ pub(super) enum Outcome<B: Runs<S>, S: Scheme> {
 }
 
 impl<B: Runs<S>, S: Scheme> Outcome<B, S> {
-    /// The image, for rows that must be distinct.
+    /// The image, for rows that are known to be distinct.
     pub(super) fn of_distinct(self) -> Result<Image<B, S>> {
         match self {
             Outcome::Built(image) => Ok(image),
@@ -122,7 +122,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     }
     let mut plan = match scheme.plan(Request { slots, pairs, seed: settings.seed, attempt: 0 }) {
         Ok(plan) => plan,
-        // There are too many pairs for a table, but they may fit without their duplicates.
+        // All pairs are too many for a table, but they may fit without their duplicates.
         Err(error @ Error::TooLarge { .. }) => {
             return rows.least_duplicate(backend)?.map(Outcome::Duplicates).ok_or(error);
         }
@@ -168,7 +168,7 @@ pub(super) fn attempts<B: Runs<S>, S: Scheme>(
     }
     if tried > 0
         && scheme.names_crowds()
-        // The keys only make the error more precise. Without them, the plainer one is returned.
+        // The keys only make the error more precise. If they cannot be read, the less precise error is returned.
         && let Ok(keys) = backend.download(rows.keys())
         && let Some(crowd) = S::crowd(&plan, &keys)
     {

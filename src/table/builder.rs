@@ -34,11 +34,11 @@ pub(super) enum Size {
     Slots(u64),
 }
 
-/// The meaning of the pairs of a table in the structure that contains it.
+/// What the pairs of a table mean in the structure that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Contents {
-    /// Keys and values: a table of its own.
+    /// Keys and values: a table that is not part of a structure.
     Map,
     /// Keys with unused values: a [`HashSet`](crate::HashSet).
     Set,
@@ -74,7 +74,7 @@ pub(super) struct Settings {
     pub(super) value_type: ValueType,
 }
 
-/// The slots that the load of an empty table may require for its first pair, although the table does not have them yet.
+/// The most slots that a first pair may require at the load of an empty table, which does not have them yet.
 const SLOTS_OF_A_FIRST_PAIR: u64 = 1 << 16;
 
 /// The slots for this many pairs at a load. Below a load of 1/65536 an empty table has the slots of one pair, so that
@@ -136,9 +136,9 @@ enum Fixed {
 
 /// The default seed.
 const DEFAULT_SEED: u64 = 0x6b6f_656c;
-/// Enough for tables of a few dozen slots, of which up to 22% of attempts fail; larger ones succeed at the first.
+/// Enough for tables of a few dozen slots, in which up to 22% of attempts fail; larger tables succeed at the first.
 const DEFAULT_ATTEMPTS: u32 = 32;
-/// Limits the duration of a build that never succeeds, even if a hostile file sets the number of attempts.
+/// Limits the duration of a build that never succeeds, even if a hostile file specifies the number of attempts.
 pub(super) const MOST_ATTEMPTS: u32 = 1024;
 
 impl<S: Scheme> TableBuilder<S> {

@@ -13,12 +13,12 @@ pub(crate) struct Change<B: HashBackend, S: Scheme> {
 }
 
 impl<B: HashBackend, S: Scheme> Change<B, S> {
-    /// A change that inserts nothing.
+    /// A change that does not insert anything.
     pub(super) fn of(image: Image<B, S>) -> Self {
         Change { image, inserted: Inserted::default() }
     }
 
-    /// What the change inserts.
+    /// The counts of what the change inserts.
     pub(crate) fn inserted(&self) -> Inserted {
         self.inserted
     }

@@ -80,8 +80,8 @@ impl fmt::Debug for Digest {
 impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// The digest of header and image; the image is read from the device.
     ///
-    /// For canonical tables it is a function of scheme, parameters, seed, number of slots and contents, unless they
-    /// have tombstones. It does not matter whether the number of slots followed from a load or a capacity.
+    /// For canonical tables without tombstones it is a function of scheme, parameters, seed, number of slots and
+    /// contents. It does not matter whether the number of slots resulted from a load or a capacity.
     ///
     /// Cost: the image is read from the device once, in pieces of 8 MiB, and hashed by all threads.
     ///

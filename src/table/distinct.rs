@@ -124,8 +124,8 @@ pub(crate) struct Positions<B: Kernels<K::Rows>, K: Key> {
 
 /// A table that keeps, for each key, the pair with the greatest value.
 ///
-/// The seed is fixed, so keys can be chosen for which all attempts fail. Then a sort finds the duplicates, and the
-/// table is built from one pair per key with salted constants. Only the order of its slots differs.
+/// The seed is fixed, so keys can be chosen for which all attempts fail. In that case a sort finds the duplicates, and
+/// the table is built from one pair per key with salted constants. Only the order of its slots differs.
 pub(crate) fn positions<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -168,7 +168,7 @@ fn sorted<B: Relational, K: Key>(
     Ok(Pairs { keys, values })
 }
 
-/// The same for any keys: two sorts, and one or a few builds.
+/// As [`positions`], for keys for which all attempts fail: two sorts, and one or a few builds.
 fn positions_by_sort<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,

@@ -226,8 +226,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// Links are followed and kept. Tables that are mapped from the old file, and its other hard links, keep the old
     /// contents.
     ///
-    /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, to remove what killed
-    /// saves left there. Equal canonical tables give equal files, whatever device and order they were built from.
+    /// Cost: the image is read from the device in pieces of 8 MiB. The folder is listed once, to remove the temporary
+    /// files of saves that were killed. Equal canonical tables give equal files, whatever their device and the order of
+    /// their pairs.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashTable};

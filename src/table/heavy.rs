@@ -6,8 +6,8 @@
 //! others    look up all rows in a small table of the heavy keys, and select those that do not match
 //! ```
 //!
-//! A heavy key that does not occur among the rows that the host reads is left unchanged. The result may contain
-//! duplicates of other keys (`distinct.rs` finds those), so this step pays only if the sample shows none.
+//! A heavy key that does not occur among the rows that the host reads is ignored. The result may contain duplicates of
+//! other keys (`distinct.rs` finds those), so this step is only useful if the sample shows none.
 
 use super::builder::Duplicates;
 use super::{Pairs, distinct};
@@ -70,7 +70,7 @@ mod tests {
     use crate::table::sample::Sample;
     use std::collections::BTreeMap;
 
-    /// Enough rows for a sample: distinct keys, except where `heavy` returns one.
+    /// Enough rows for a sample. Keys are distinct, except for those that `heavy` returns.
     fn rows(heavy: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, Vec<u32>) {
         let keys = (0..1 << 18).map(|i| heavy(i).unwrap_or((i as u32).wrapping_mul(0x9e37_79b1) | 1 << 31));
         (keys.collect(), (0..1 << 18).collect())

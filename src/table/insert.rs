@@ -43,7 +43,7 @@ struct Split<B: HashBackend, S: Scheme> {
 /// Keys that the table contains, with their new values.
 struct Known<B: HashBackend, S: Scheme> {
     pairs: PairsOf<B, S>,
-    /// The new value of the pair outside of the image, if its key is among them; kernels skip it.
+    /// The new value of the pair outside of the image, if its key is one of them; kernels skip that key.
     outside: Option<S::Value>,
 }
 
@@ -201,7 +201,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
             Size::Slots(_) => self.plan().requested_slots(),
             Size::Default | Size::Load(_) => {
                 let slots = self.settings.slots(&self.scheme, (before as u64).saturating_add(keys.len() as u64));
-                // A size that no table has is refused by the build, which first looks for duplicates.
+                // A build refuses sizes that no table can have, but it looks for duplicates first.
                 self.scheme.plan(self.request(slots, 0, 0)).map_or(slots, |plan| plan.requested_slots())
             }
         };
@@ -239,8 +239,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     }
 
     /// The first attempt that is not known to fail for the table's keys and more. If the table is salted, attempts 0 to
-    /// 7 failed for its keys; with the same number of slots they fail for every larger set too, in kinds that are
-    /// changed in place. This holds only if no pairs were removed, because those may have been the reason.
+    /// 7 failed for its keys. With the same number of slots they also fail for every larger set, in kinds that are
+    /// changed in place. This is only true if no pairs were removed, because the removed pairs may have been the
+    /// reason.
     fn first_attempt(&self, slots: u64) -> u32 {
         let larger = self.scheme.updates() == Updates::Tombstones && !self.has_tombstones();
         let known = larger && self.plan().salt().is_some() && slots == self.plan().requested_slots();

@@ -141,8 +141,8 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// (canonical), no key occurs twice, the number of pairs is that of the table, and the salt is that of the keys
     /// ([`Plan::salt`]; canonical tables without tombstones).
     ///
-    /// For a canonical Horton table, not all of the order is checked: an entry does not record in which round of offers
-    /// it was set, so a weaker pair is accepted in a place where only the round decides.
+    /// For a canonical Horton table, part of the order is not checked: an entry does not record in which round of
+    /// offers it was set, so a weaker pair is accepted in a place where only the round decides.
     ///
     /// Cost: the image is read to the host, and all threads check every pair.
     ///

@@ -4,7 +4,7 @@
 //! a scheme that keeps one of each key by itself (Scheme::keeps_one):  one attempt with all rows
 //!     no row is left over, and the plan for all rows is that for the distinct keys   done: this is the table
 //!     no row is left over, and the plans differ             read the distinct keys from the image, and build from them
-//! other schemes, and attempts that leave rows over          a build that keeps the first row of each key
+//! other schemes, and attempts with unplaced rows            a build that keeps the first row of each key
 //! ```
 //!
 //! Why the bytes do not depend on the path: duplicates change nothing in such an image except the number of pairs. An
@@ -62,7 +62,7 @@ impl<S: Scheme> TableBuilder<S> {
         }
         let distinct = rows.saturating_sub(placed.duplicates);
         let own = scheme.plan(settings.request(&scheme, distinct))?;
-        // Classic plans also contain the maximum length of a chain, which the finished image does not show.
+        // Classic plans also contain the maximum length of a chain, which cannot be derived from the finished image.
         let of_one_size = own.requested_slots() == plan.requested_slots() && own.words() == plan.words();
         let sized = own == plan || scheme.kind() == Kind::Classic && of_one_size;
         let image = Image::of_pairs(plan, image, distinct, placed.outside);

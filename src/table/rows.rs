@@ -6,7 +6,7 @@
 //! Least      there are duplicates; the smallest duplicate key
 //!
 //! Rows::of      Unknown
-//! prepared      if a sample of the keys shows duplicates, because an attempt would use up all its rounds:
+//! prepared      if a sample of the keys shows duplicates, with which an attempt would fail:
 //!               under Error, the error
 //!               Unknown, without all but one pair of the heavy keys, if the sample shows no other duplicates
 //!               Distinct, one pair of each key
@@ -32,7 +32,7 @@ enum Known<K> {
     Least(K),
 }
 
-/// Keys and their values: the caller's, or computed from them.
+/// Keys and their values: those of the caller, or columns computed from them.
 enum Columns<'a, B: Runs<S>, S: Scheme> {
     Given { keys: &'a B::Buffer<S::Key>, values: &'a B::Buffer<S::Value> },
     Results(PairsOf<B, S>),
@@ -94,7 +94,7 @@ impl<'a, B: Runs<S>, S: Scheme> Rows<'a, B, S> {
                 rule,
                 &sample.heavy_keys(),
             )? {
-                // An attempt detects duplicates of lighter keys.
+                // The attempt detects duplicates of keys that are not heavy.
                 Some(pairs) => Rows { columns: Columns::Results(pairs), duplicates: Known::Unknown },
                 None => Rows::distinct(backend, self.keys(), self.values(), rule)?,
             },

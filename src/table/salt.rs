@@ -1,7 +1,7 @@
 //! The salt of a table's keys: computed before a salted attempt, and recomputed by an audit.
 //!
-//! Both sort the keys on the host. Few builds get this far (`scheme/constants.rs`), and they have freed the memory of
-//! their image by then, so no device needs more memory than for the build itself.
+//! Both sort the keys on the host. Few builds reach a salted attempt (`scheme/constants.rs`), and they have freed the
+//! memory of their image by then, so no device needs more memory than for the build itself.
 
 use rayon::prelude::*;
 
@@ -26,8 +26,8 @@ pub(super) fn of<B: HashBackend, K: Key>(backend: &B, seed: u64, keys: &B::Buffe
     Ok(Salt::of(seed, &sorted))
 }
 
-/// Whether the salt of a sound image is that of its keys, if the table guarantees it: a table with tombstones keeps the
-/// salt that it had before pairs were removed, and so does a classic one, which has no tombstones.
+/// Whether the salt of a valid image is that of its keys. Also true if the table does not guarantee it: a table with
+/// tombstones keeps the salt that it had before pairs were removed, and so does a classic one, which has no tombstones.
 pub(super) fn is_of_keys<S: Scheme>(plan: &S::Plan, image: &[u64], pairs: u64, tombstones: u64) -> Result<bool> {
     let Some(salt) = plan.salt().filter(|_| plan.kind() == Kind::Canonical && tombstones == 0) else { return Ok(true) };
     let outside = plan.outside().map(|(key, _)| key);
@@ -75,7 +75,7 @@ mod tests {
         Ok(())
     }
 
-    /// All pairs are where these constants place them: only the salt shows that the constants belong to other keys.
+    /// All pairs are where these constants place them. Only the salt shows that the constants belong to other keys.
     #[test]
     fn the_audit_recomputes_the_salt() -> Result<()> {
         let cpu = Cpu::new();
@@ -95,8 +95,8 @@ mod tests {
         Ok(())
     }
 
-    /// A table from before salts existed: built at a late attempt, with constants that depend on the seed alone. It
-    /// keeps them.
+    /// A table that was built before salts existed, at a late attempt, with constants that depend on the seed alone. It
+    /// keeps these constants.
     #[test]
     fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {
         for attempt in [FIRST_SALTED, 9, 31] {

@@ -1,4 +1,4 @@
-//! A sample of a column of keys: whether to expect duplicates, and of which keys.
+//! A sample of a column of keys, which shows whether to expect duplicates, and of which keys.
 //!
 //! The sample consists of runs of adjacent rows, spread evenly. Adjacent duplicates are found within a run. Scattered
 //! duplicates are found across runs if there are fewer than a few million keys, or if one key has a thousandth of the
@@ -11,7 +11,7 @@ use crate::scheme::Key;
 /// Adjacent rows per run of a sample.
 const RUN: u32 = 64;
 const RUNS: u64 = 64;
-/// The minimum number of keys that are sampled: with fewer, a build that finds duplicates late is fast too.
+/// The minimum number of keys that are sampled: with fewer keys, a build that finds duplicates late is fast too.
 const LEAST_SAMPLED: u64 = 1 << 18;
 /// A key with this share (1 / `SHARE`) of the keys in a sample is heavy.
 const SHARE: usize = 64;
@@ -35,8 +35,8 @@ impl<K: Key> Sample<K> {
         Ok(Some(Sample(sample)))
     }
 
-    /// The sample, if it has duplicates, which are also duplicates in the column, because runs do not overlap. It
-    /// usually misses them if few keys have duplicates.
+    /// Returns the sample if it has duplicates. They are also duplicates in the column, because runs do not overlap. If
+    /// few keys have duplicates, the sample usually misses them.
     pub(super) fn with_duplicates<B: HashBackend>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Sample<K>>> {
         Ok(Sample::of(backend, keys)?.filter(|sample| sample.0.windows(2).any(|two| two[0] == two[1])))
     }
