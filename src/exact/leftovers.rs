@@ -1,19 +1,19 @@
-//! Values outside of a column's window: rows of groups, which are sorted by group and added up exactly.
+//! Values outside of a column's window, stored as rows of groups. They are sorted by group and added up exactly.
 //!
 //! ```text
 //! each thread                      appends rows to pieces, which are passed on without a copy
-//! each chunk of the sorted rows    runs that lie in it: their results
-//!                                  the runs at its ends, if they go on: their sums so far
-//! in the end                       sums so far of one run are merged
+//! each chunk of the sorted rows    computes the results of runs that are within the chunk
+//!                                  computes partial sums of the runs that continue in other chunks
+//! in the end                       the partial sums of each run are merged
 //!
-//! a run of a few values            an integer of 128 bits, in a window of 68 to 75 exponents about its greatest value;
-//!                                  the values below the window change it by less than `below`:
+//! a run of few values              an integer of 128 bits, in a window of 68 to 75 exponents up to the greatest one;
+//!                                  values below the window change it by less than `below`:
 //!                                  if integer - below and integer + below round to the same double, that is the sum
 //! any other run                    a superaccumulator
 //! ```
 //!
-//! A column with exponents of all sizes has little else than leftovers: one group of them all is added up by all
-//! threads.
+//! A column with exponents of all sizes consists mostly of leftovers. If all of them are in one group, all threads add
+//! them up together.
 
 use std::ops::Range;
 
@@ -133,8 +133,8 @@ fn exact(values: &[u64]) -> ExactSum {
     sum
 }
 
-/// The sum of at most [`FEW`] values and its quotient by `count`, if the bits of the greatest 68 exponents determine
-/// them. Rounding is monotonic: if both ends of an interval round to one double, so do all numbers between them.
+/// The sum of at most [`FEW`] values and its quotient by `count`, if the bits of the 68 greatest exponents determine
+/// both. Rounding is monotonic: if both ends of an interval round to one double, so do all numbers between them.
 pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
     let greatest = values.iter().map(|&bits| exponent(bits)).max().filter(|&exponent| exponent < 2047)?;
     // The mantissas have 53 bits: the sum of all values is below 2^127.
@@ -144,7 +144,7 @@ pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
     for &bits in values {
         match integer(bits, low, width) {
             Some(integer) => sum += integer,
-            // 53 bits, shifted down by at least one.
+            // The value has 53 bits, and is shifted down by at least one.
             None => below += 1 << 52,
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn by_leading_bits(values: &[u64], count: u64) -> Option<[f64; 2]> {
 /// Calls `of_group` once for each group, with its values, on all threads. Rows are sorted by group.
 pub(crate) fn sums_of_runs(ids: &[u32], values: &[u64], of_group: impl Fn(u32, Rest<'_>) + Sync) -> Result<()> {
     let goes_on = |at: usize| at > 0 && at < ids.len() && ids[at - 1] == ids[at];
-    // Runs that begin before a chunk or end after it: the part in the chunk, in order.
+    // The parts of runs that begin before a chunk or end after it, in order.
     let of_chunk = |rows: Range<usize>| {
         let mut open = memory::reserved(2)?;
         let mut at = rows.start;

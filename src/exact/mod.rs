@@ -1,8 +1,8 @@
 //! The exact sum of doubles, rounded once.
 //!
-//! A double is an integer of 53 bits times a power of two, at least 2^-1074. So every finite double is a multiple of
-//! 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer. [`ExactSum`] stores it as digits of 32
-//! bits:
+//! A double is an integer of 53 bits times a power of two, which is at least 2^-1074. So every finite double is a
+//! multiple of 2^-1074, below 2^2098 of these units, and a sum of doubles is an integer in this unit. [`ExactSum`]
+//! stores it as digits of 32 bits:
 //!
 //! ```text
 //! digit            0            1            2      ..        67
@@ -14,10 +14,11 @@
 //! mean            settle; divide all digits by the count; round the same way, with the remainder as the last bit
 //! ```
 //!
-//! The result is that of Python's `math.fsum`. It depends neither on the order of the values nor on how they are split:
-//! sums of parts are merged without a rounding.
+//! The result is that of Python's `math.fsum`. It does not depend on the order of the values or on how they are split:
+//! sums of parts are merged without rounding.
 //!
-//! R. Neal, "Fast exact summation using small and large superaccumulators", 2015 (arXiv:1505.05571): the small one.
+//! The algorithm is the small superaccumulator of R. Neal, "Fast exact summation using small and large
+//! superaccumulators", 2015 (arXiv:1505.05571).
 //!
 //! A superaccumulator is large, so aggregations add up most values in one integer of 128 bits per group: `window.rs`
 //! and `leftovers.rs` for columns in memory, `states.rs` for groups whose rows arrive in pieces or on several machines.
@@ -33,7 +34,7 @@ pub(crate) use window::Window;
 
 /// The number of digits: 2098 bits of the largest double, and 64 bits for the number of values.
 const DIGITS: usize = 68;
-/// Additions after which carries are settled. Each adds less than 2^53 to a digit below 2^32.
+/// The number of additions after which carries are settled. Each adds less than 2^53 to a digit below 2^32.
 const SETTLED_AFTER: u32 = 1 << 9;
 /// Bits of a digit.
 const BITS: u32 = 32;
@@ -54,7 +55,7 @@ const UNIT: i32 = -1074;
 #[derive(Clone, Debug)]
 pub struct ExactSum {
     digits: [i64; DIGITS],
-    /// Additions since carries were settled.
+    /// The number of additions since carries were settled.
     added: u32,
     /// The sum of the values that are infinite or NaN, or 0.
     special: f64,
@@ -89,7 +90,7 @@ impl ExactSum {
         }
         self.added += 1;
         let (digit, shift) = ((place / BITS) as usize, place % BITS);
-        // The bits of the lower digit, and the rest with its sign.
+        // Adds the bits of the lower digit; the next digit gets the rest, with its sign.
         self.digits[digit] += (integer << shift) & 0xffff_ffff;
         self.digits[digit + 1] += integer >> (BITS - shift);
     }
@@ -119,7 +120,7 @@ impl ExactSum {
         self.special += other.special;
     }
 
-    /// Moves carries up: all digits but the last are then below 2^32 and not negative.
+    /// Moves carries up. All digits but the last are then below 2^32 and not negative.
     fn settle(&mut self) {
         let mut carry = 0;
         for digit in &mut self.digits[..DIGITS - 1] {
@@ -142,7 +143,8 @@ impl ExactSum {
         // The carry out of the last digit is the sign.
         let is_negative = carry < 0;
         if is_negative {
-            // Two's complement: digits below the least nonzero one stay, and those above are inverted.
+            // Negates the number in two's complement: digits below the least nonzero one stay 0, that digit is negated,
+            // and those above are inverted.
             let least = digits.iter().position(|&digit| digit != 0).unwrap_or(DIGITS);
             digits[least..].iter_mut().for_each(|digit| *digit = !*digit);
             digits[least..].iter_mut().take(1).for_each(|digit| *digit = digit.wrapping_add(1));
@@ -169,15 +171,15 @@ impl ExactSum {
             return f64::NAN;
         }
         let (is_negative, dividend) = self.magnitude();
-        // Two more digits below the unit: the quotient then has all bits of a double and one to round by, if the sum
-        // has any. The remainder shows whether there are more.
+        // Two more digits below the unit suffice: the quotient then has all bits of a double and one more, from which
+        // it is rounded, if the sum has any bits. The remainder shows whether there are further bits.
         let mut quotient = [0; DIGITS + 2];
         quotient[2..].copy_from_slice(&dividend);
         let has_remainder = divide(&mut quotient, count);
         signed(is_negative, rounded(&quotient, UNIT - 2 * BITS as i32, has_remainder))
     }
 
-    /// The state, for another process: the digits of a settled sum, and the sum of infinities and NaN.
+    /// Returns the state, for another process: the digits of a settled sum, and the sum of infinities and NaN.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut settled = self.clone();
         settled.settle();
@@ -202,18 +204,18 @@ fn signed(is_negative: bool, magnitude: f64) -> f64 {
 }
 
 /// The double nearest to the number with these digits of 32 bits, least first, times 2^`exponent`. Ties go to the even
-/// one, unless `is_more` says that there are bits below the last digit.
+/// double, unless `is_more` is set, which means that there are bits below the last digit.
 fn rounded(digits: &[u32], exponent: i32, is_more: bool) -> f64 {
     let Some(top) = digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
     let below = |at: usize| if at <= top { u128::from(digits[top - at]) } else { 0 };
-    // 96 bits, of which the number has at least 65.
+    // These are 96 bits, of which the number has at least 65.
     let leading = below(0) << 64 | below(1) << 32 | below(2);
     let is_more = is_more || digits[..top.saturating_sub(2)].iter().any(|&digit| digit != 0);
     nearest(leading, exponent + BITS as i32 * (top as i32 - 2), is_more)
 }
 
-/// The double nearest to `integer` times 2^`exponent`, ties to even. If `is_more` says that there are bits below the
-/// integer, it must have at least 55 bits.
+/// The double nearest to `integer` times 2^`exponent`, ties to even. If `is_more` is set, which means that there are
+/// bits below the integer, the integer must have at least 55 bits.
 fn nearest(integer: u128, exponent: i32, is_more: bool) -> f64 {
     // Bits to drop: those after the leading 53, and those below the smallest subnormal number.
     let dropped = (128 - integer.leading_zeros() as i32 - 53).max(UNIT - exponent);
@@ -248,7 +250,7 @@ pub(crate) fn quotient(sum: i128, exponent: i32, count: u64) -> f64 {
 /// ```
 #[doc(hidden)]
 pub fn exact_ratio(dividend: i128, factors: &[u64], divisors: &[u64]) -> f64 {
-    // Bits below 1: the quotient has more bits than a double.
+    // The number of bits below 1, so that the quotient has more bits than a double.
     const BELOW: usize = 8;
     let mut digits = [0; BELOW + 4 + 8];
     for (at, digit) in digits[BELOW..][..4].iter_mut().enumerate() {
@@ -280,9 +282,9 @@ fn divide(digits: &mut [u32], divisor: u64) -> bool {
 }
 
 /// `integer` times 2^`exponent`, which is a double unless it is too large. The integer is at most 2^53, and the
-/// exponent at least -1074 and below 1100.
+/// exponent is at least -1074 and below 1100.
 fn scaled(integer: u64, exponent: i32) -> f64 {
-    // In two steps, because the power alone may be too large or too small even if the product is not.
+    // Multiplies in two steps, because the power alone may be too large or too small even if the product is not.
     let half = exponent / 2;
     integer as f64 * power_of_two(half) * power_of_two(exponent - half)
 }

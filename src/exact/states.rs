@@ -1,33 +1,33 @@
 //! Exact sums of many groups, whose states can be merged in any order.
 //!
 //! ```text
-//! window       72 exponents, low .. low + 71; low is 1 + 16 * k, so that parts of a column usually share a window
-//! group        an integer of 128 bits, in units of the window, and a superaccumulator if one is needed:
-//!              for values outside of the window, infinities and NaN, and if the integer would overflow
-//! state        low and the integer in 18 bytes; the superaccumulator in 552 bytes, or none
+//! window       72 exponents, low .. low + 71; low is 1 + 16 * k, so parts of a column usually have the same window
+//! group        an integer of 128 bits, in units of the window, and a superaccumulator if necessary: for values outside
+//!              of the window, infinities and NaN, and if the integer would overflow
+//! state        low and the integer in 18 bytes; the superaccumulator, if there is one, in 552 bytes
 //!
 //! merge(state)    same window      add the integers
-//!                 higher low       shift the integer up, if 128 bits hold it
-//!                 lower low        by 32 at most: lower the own window first; or shift down, if no bit is lost
+//!                 higher low       shift the integer up, if it then fits 128 bits
+//!                 lower low        lower the own window first, by at most 32; or shift down, if no bit is lost
 //!                 otherwise        add the integer to the superaccumulator
 //! ```
 //!
-//! All of this is exact. The window decides only how fast a sum is found and how much memory it takes. It is chosen by
-//! the first values, so that at least 32 exponents below the greatest of them are in the window, and at least 24 above
-//! it: columns that are sorted grow.
+//! All of this is exact. The window only determines speed and memory. It is chosen from the first values such that it
+//! contains at least 32 exponents below the greatest of them, and at least 24 above it, because the values of sorted
+//! columns grow.
 
 use super::window::{exponent, integer, unit};
 use super::{ExactSum, nearest, quotient, signed};
 
-/// Exponents of a window. A double in its units is below 2^124.
+/// The number of exponents of a window. A double in units of the window is below 2^124.
 const WIDTH: u32 = 72;
-/// Exponents of a window below the greatest one of the first values, before `low` is rounded down.
+/// The number of exponents of a window below the greatest one of the first values, before `low` is rounded down.
 const BELOW: u32 = 32;
-/// The distance of two windows.
+/// The distance between the low ends of adjacent windows.
 const GRID: u32 = 16;
-/// The highest low end: no infinity or NaN is in a window.
+/// The maximum of `low`: no window contains the exponent of infinity and NaN.
 const HIGHEST: u32 = 1969;
-/// How far merged states may lower the window at once.
+/// The maximum by which a merge lowers the window.
 const LOWERED: u32 = 32;
 
 /// Exact sums of doubles, one per group, that are merged by their states. Groups are numbered from 0.
@@ -44,7 +44,8 @@ const LOWERED: u32 = 32;
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct SumStates {
-    /// The lowest exponent of the window, by its bits. `None` while all sums are zero or have only leftovers.
+    /// The lowest exponent of the window, encoded as in a double. `None` while all sums are zero or consist only of
+    /// leftovers.
     low: Option<u32>,
     sums: Vec<i128>,
     /// Empty, or one for each group.
@@ -54,7 +55,7 @@ pub struct SumStates {
 }
 
 impl SumStates {
-    /// Bytes of [`state`](Self::state).
+    /// The number of bytes of a [`state`](Self::state).
     pub const BYTES: usize = 18;
 
     /// The number of groups.
@@ -81,7 +82,7 @@ impl SumStates {
             let exponents = rows.clone().filter(|&(_, value)| value != 0.0 && value.is_finite());
             self.low = exponents.map(|(_, value)| exponent(value.to_bits())).max().map(low_for);
         }
-        // Without a window all values are zero, infinite or NaN.
+        // If there is no window, all values are zero, infinite or NaN.
         let low = self.low.unwrap_or(1);
         for (group, value) in rows {
             let sum = &mut self.sums[group];
@@ -95,7 +96,7 @@ impl SumStates {
     #[cold]
     #[inline(never)]
     fn add_leftover(&mut self, group: usize, value: f64) {
-        // An integer that would overflow starts again from 0.
+        // The integer is moved to the superaccumulator and starts again from 0, because it may be about to overflow.
         let sum = std::mem::take(&mut self.sums[group]);
         let low = self.low.unwrap_or(1);
         let leftovers = self.leftovers_of(group);
@@ -114,7 +115,8 @@ impl SumStates {
         leftovers.get_or_insert_default()
     }
 
-    /// Adds the state of another group to an existing one. Returns false, and adds nothing, if it is not a state.
+    /// Adds the state of another group to an existing one. Returns false, and adds nothing, if `state` is not a valid
+    /// state.
     pub fn merge(&mut self, group: usize, state: &[u8; Self::BYTES], leftovers: Option<&[u8]>) -> bool {
         let [a, b, bytes @ ..] = *state;
         let low = u32::from(u16::from_le_bytes([a, b]));
@@ -157,14 +159,14 @@ impl SumStates {
         }
     }
 
-    /// The window and the integer of a group, for [`merge`](Self::merge).
+    /// The part of a group's state that contains the window and the integer, for [`merge`](Self::merge).
     pub fn state(&self, group: usize) -> [u8; Self::BYTES] {
         let low = self.low.unwrap_or(1) as u16;
         let (low, integer) = (low.to_le_bytes(), self.sums[group].to_le_bytes());
         std::array::from_fn(|at| if at < 2 { low[at] } else { integer[at - 2] })
     }
 
-    /// The rest of the state of a group, if any.
+    /// The rest of a group's state, if there is any.
     pub fn leftovers(&self, group: usize) -> Option<Vec<u8>> {
         self.leftovers.get(group)?.as_ref().map(|leftovers| leftovers.to_bytes())
     }
@@ -206,7 +208,7 @@ impl SumStates {
     }
 }
 
-/// The low end of the window for values of which this is the greatest exponent.
+/// The low end of the window for values whose greatest exponent is `exponent`.
 fn low_for(exponent: u32) -> u32 {
     let low = exponent.saturating_sub(BELOW).clamp(1, HIGHEST);
     low - (low - 1) % GRID

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::scheme::hash::SplitMix64;
 
-/// Integers of 2,560 bits in two's complement, least word first, to check sums with.
+/// Integers of 2,560 bits in two's complement, least word first, with which sums are checked.
 #[derive(Clone, PartialEq, Eq)]
 struct Big([u64; 40]);
 
@@ -130,7 +130,7 @@ fn sums_are_the_same_in_any_order_and_in_parts() {
     }
 }
 
-/// Wherever IEEE 754 defines a result, it is equal.
+/// Compares results wherever IEEE 754 defines them.
 #[test]
 fn infinities_and_nan_follow_ieee_754() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -163,7 +163,7 @@ fn invalid_states_are_refused() {
     }
 }
 
-/// Values in a window are added up there; with the leftovers the sum is that of all.
+/// Values within a window are added up as integers. Together with the leftovers, the sum is that of all values.
 #[test]
 fn window_and_leftovers_add_up_to_the_sum() {
     for values in columns() {
@@ -235,7 +235,7 @@ fn runs_are_summed_exactly_once() -> crate::error::Result<()> {
     sums_of_runs(&[], &[], |id, _| panic!("group {id} of no rows"))
 }
 
-/// Runs of a few values have the results of a superaccumulator, whether their leading bits determine them or not.
+/// Runs of few values have the results of a superaccumulator, whether or not their leading bits determine them.
 #[test]
 fn leading_bits_are_used_only_if_they_suffice() {
     let mut random = SplitMix64::new(12);

@@ -1,44 +1,44 @@
 //! The doubles of a column that are added up as integers of 128 bits.
 //!
 //! ```text
-//! exponents      low .. low + 43        about the greatest of the column, and those below it
-//! a double       its 53 bits, shifted by exponent - low:  below 2^95, so that 2^32 of them stay below 2^127
+//! exponents      low .. low + 42        those around the greatest one of the column, and those below it
+//! a double       its 53 bits, shifted by exponent - low:  below 2^95, so that the sum of 2^32 of them is below 2^127
 //! ```
 //!
-//! Values outside of the window are left over: infinities and NaN are, zero is not. The window of a column does not
-//! change its sums, only the speed. So it is chosen by a sample.
+//! Values outside of the window are leftovers, and so are infinities and NaN; zero is not. The window of a column
+//! affects only the speed of its sums, so it is chosen from a sample.
 
 use super::{UNIT, nearest, signed};
 
-/// Exponents of a window.
+/// The number of exponents of a window.
 const WIDTH: u32 = 43;
-/// How far the greatest exponent of a column may be above that of a sample.
+/// The number by which the greatest exponent of a column may exceed that of a sample.
 const ABOVE: u32 = 3;
-/// The highest low end: no infinity or NaN is in a window.
+/// The maximum of `low`: no window contains the exponent of infinity and NaN.
 const HIGHEST: u32 = 2046 - (WIDTH - 1);
-/// Values of a sample.
+/// The number of values of a sample.
 const SAMPLE: usize = 1 << 12;
 
 /// A range of exponents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The lowest exponent, by its bits in a double; of subnormal numbers 1.
+    /// The lowest exponent, encoded as in a double; 1 for subnormal numbers.
     low: u32,
 }
 
 impl Window {
-    /// The window for values of which this is the greatest exponent in a sample, by its bits.
+    /// The window for a column in whose sample the greatest exponent is `exponent`, encoded as in a double.
     pub(crate) fn around(exponent: u32) -> Self {
         Window { low: (exponent + ABOVE).saturating_sub(WIDTH - 1).clamp(1, HIGHEST) }
     }
 
-    /// The window for a column, by a sample.
+    /// The window for a column, chosen from a sample.
     pub(crate) fn of(values: &[u64]) -> Self {
         let sample = values.iter().step_by(values.len().div_ceil(SAMPLE).max(1));
         Self::around(sample.map(|&bits| exponent(bits)).filter(|&exponent| exponent < 2047).max().unwrap_or(0))
     }
 
-    /// A double, in units of the window; `None` if it is left over.
+    /// A double in units of the window; `None` if it is a leftover.
     #[inline(always)]
     pub(crate) fn integer(self, bits: u64) -> Option<i128> {
         integer(bits, self.low, WIDTH)
@@ -55,13 +55,13 @@ impl Window {
     }
 }
 
-/// The exponent of a double, by its bits.
+/// The exponent of a double, in its encoded form.
 #[inline(always)]
 pub(super) fn exponent(bits: u64) -> u32 {
     (bits >> 52) as u32 & 0x7ff
 }
 
-/// A double, in units of a window of `width` exponents from `low` on; `None` if it is left over.
+/// A double in units of a window of `width` exponents from `low` on; `None` if it is a leftover.
 #[inline(always)]
 pub(super) fn integer(bits: u64, low: u32, width: u32) -> Option<i128> {
     let exponent = exponent(bits);

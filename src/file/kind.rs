@@ -1,4 +1,4 @@
-//! The kinds of koel files, identified by their first bytes. No other module knows these bytes.
+//! The kinds of koel files, which are identified by their first bytes. Only this module knows these bytes.
 //!
 //! ```text
 //! koeltabl    a table, to the end of the file                             `table/file.rs`
@@ -76,8 +76,8 @@ pub(crate) enum Container {
     },
 }
 
-/// The table in a file, and the rest of the content. The table is the one after the lists of a multivalue table, the
-/// first of a sharded table, or else the whole file, which may not be a table at all.
+/// The table in a file, and the other contents. The table is the one after the lists of a multivalue table, the first
+/// one of a sharded table, or otherwise the whole file, which may not be a table at all.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), or [`Error::BadFile`](crate::Error::BadFile) if the file begins as a multivalue or

@@ -113,7 +113,7 @@ impl<'a> Lists<'a> {
         if !sizes || header != ListsHeader::of(header.is_wide(), keys, pairs) {
             return Err(section.bad(format!("{keys} keys and {pairs} pairs make no multivalue table")));
         }
-        // These numbers are small now, so their sum does not overflow.
+        // The numbers are bounded by now, so their sum does not overflow.
         let columns = 4 * (keys + 1) + header.gap().len() as u64 + u64::from(header.value_bits() / 8) * pairs;
         let base = (HEADER_BYTES as u64 + columns + SUM_BYTES).next_multiple_of(ALIGNED);
         let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
@@ -125,7 +125,7 @@ impl<'a> Lists<'a> {
         Ok(Lists { section, header, starts, values, base })
     }
 
-    /// Refuses values of another type than `V`.
+    /// Returns an error for values of another type than `V`.
     ///
     /// # Errors
     /// [`Error::BadFile`](crate::Error::BadFile).

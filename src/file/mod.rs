@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Only plain files are read (`section.rs`). Their first bytes identify the kind (`kind.rs`), and the structure of that
-//! kind reads the rest. This module also finds the table in files of multivalue tables (`lists.rs`) and of sharded
+//! kind reads the rest. This module also locates the table in files of multivalue tables (`lists.rs`) and of sharded
 //! tables (`shards.rs`).
 //!
 //! Pipes, devices and open descriptors (`/dev/stdout`) cannot be replaced, and are written directly.
@@ -93,7 +93,7 @@ impl WholeFile {
             let advice = format!("there is no folder {}: create it first", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, advice));
         }
-        // Other users must not read a part of a file that they may not be allowed to read.
+        // Other users must not be able to read a part of a file that they may not read.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let part = part(folder, mode)
             .map_err(|error| context("a temporary file to replace it cannot be created in its folder", &error))?;
@@ -118,8 +118,8 @@ impl WholeFile {
     }
 }
 
-/// Where a file with this name is or would be created, after following all links, with the folder's canonical name.
-/// `None` if it cannot be created, or is not a plain file.
+/// Returns the path at which a file with this name is or would be created, after following all links, with the
+/// canonical name of its folder. `None` if the file cannot be created, or is not a plain file.
 pub fn lands_at(path: &Path) -> Option<PathBuf> {
     match Target::of(path).ok()? {
         Target::Plain { path, .. } => Some(folder_of(&path).canonicalize().ok()?.join(path.file_name()?)),
@@ -148,7 +148,7 @@ fn keep_mode_and_owner(file: &File, old: &Metadata) {
     let Ok(new) = file.metadata() else { return };
     let mut mode = old.mode() & 0o777;
     if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
-        // A different group gets only the permissions of others.
+        // Another group gets only the permissions of others.
         mode &= !0o070 | ((mode & 0o007) << 3);
     }
     let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));

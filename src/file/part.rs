@@ -1,10 +1,10 @@
 //! The file that is written before it gets its name.
 //!
 //! On Linux it has no name at all (`O_TMPFILE`), so nothing remains however the process ends. On other systems, and on
-//! file systems without such files, it is named `.koel-RANDOM.part`, is always created anew, and never through a link.
-//! The process holds a lock on it. A part that can be locked therefore belongs to no process, and the next part in the
-//! same folder removes it. The kernel manages locks: they end with the process, work across containers, and do not
-//! depend on process numbers, which are reused.
+//! file systems without such files, it is named `.koel-RANDOM.part`, and is always created as a new file and never
+//! through a link. The process locks it. A part that can be locked therefore belongs to no process, and the next part
+//! in the same folder removes it. The kernel manages locks: they end with the process, work across containers, and do
+//! not depend on process numbers, which are reused.
 //!
 //! On a file system that hides locks of other machines (NFS mounted with `local_lock`), a part that another machine is
 //! writing may be removed. The rename of its writer then fails, and the old file remains.
@@ -63,7 +63,7 @@ impl Part {
         let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
         let file = File::options().write(true).mode(mode).custom_flags(flags).open(folder).ok()?;
         open_link(&file).symlink_metadata().ok()?;
-        // Locked before it has a name, so another process never takes it for an orphan.
+        // It is locked before it has a name, so that no other process treats it as an orphan.
         let _ = file.try_lock();
         Some(Part { file, name: None })
     }
@@ -78,10 +78,10 @@ impl Part {
         let made = names().make_in(folder, |path| {
             let file = create_new(path, mode)?;
             match file.try_lock() {
-                // Another process took it for an orphan before it was locked: its name is gone, or will be.
+                // Another process locked it as an orphan before this one did, and removes its name.
                 Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
                 Ok(()) if !is_at(&file, path) => Err(io::ErrorKind::AlreadyExists.into()),
-                // Without locks, no process takes it for an orphan.
+                // If there are no locks, no process treats it as an orphan.
                 Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
             }
         })?;
@@ -123,7 +123,7 @@ impl Drop for Part {
         if let Some(name) = self.name.take() {
             let mut parts = named_parts();
             parts.retain(|other| *other != *name);
-            // The original error says more than a failure to clean up would.
+            // The original error is more informative than a failure to clean up.
             drop(name);
         }
     }
@@ -174,7 +174,7 @@ fn remove_orphans(folder: &Path) {
 }
 
 fn remove_orphan(path: &Path) {
-    // For reading too: a pipe with the same name would otherwise block a writer.
+    // It is opened for reading too, because opening a pipe with the same name only for writing would block.
     let Ok(file) = File::options().read(true).write(true).open(path) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
         let _ = fs::remove_file(path);

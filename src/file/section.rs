@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// A part of an open file, from a byte to the end of the file or to another byte. All sections of a file must be read
-/// from one open file: opened by name again, it might be a newer file that a save has put in its place.
+/// A part of an open file, from a byte to another byte or to the end of the file. All sections of a file must be read
+/// from one open file: if it were opened again by name, a save could have replaced it by a newer file.
 pub(crate) struct Section<'a> {
-    /// For error messages.
+    /// The path, for error messages.
     pub(crate) path: &'a Path,
     pub(crate) file: File,
     pub(crate) base: u64,
@@ -72,7 +72,7 @@ pub fn open(path: &Path) -> Result<File> {
     };
     plain(path.metadata().map_err(io)?)?;
     let file = File::open(path).map_err(io)?;
-    // The name may refer to another file by now.
+    // The name may refer to another file than before.
     plain(file.metadata().map_err(io)?)?;
     Ok(file)
 }

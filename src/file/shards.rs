@@ -120,7 +120,7 @@ impl<'a> Shards<'a> {
         (self.section, self.header.shards)
     }
 
-    /// Refuses nonzero bytes between a shard of this length and the next one.
+    /// Returns an error for nonzero bytes between a shard of this length and the next one.
     pub(crate) fn check_gap(&mut self, base: u64, length: u64) -> Result<()> {
         let mut gap = [0; ALIGNED as usize];
         let gap = &mut gap[..gap_after(length)];
@@ -133,7 +133,7 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
-    /// Refuses a file whose checksum does not match its lengths and this digest.
+    /// Returns an error for a file whose checksum does not match its lengths and this digest.
     pub(crate) fn check_sum(&self, digest: &[u8]) -> Result<()> {
         if sum_of(digest, &self.lengths).as_bytes() != &self.sum {
             return Err(self.section.bad("its checksum is wrong: it was damaged after it was written"));

@@ -1,4 +1,4 @@
-//! Resolves a name, through links (also dangling ones), to the file to replace or create.
+//! Resolves a name to the file to replace or create, following links, including dangling ones.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::folder_of;
 
-/// The most links that are followed, as in common systems.
+/// The maximum number of links that are followed, as in common systems.
 const MOST_LINKS: usize = 40;
 
 /// The file to which a name resolves. Paths are absolute.
@@ -21,7 +21,7 @@ pub(super) enum Target {
 
 impl Target {
     pub(super) fn of(path: &Path) -> io::Result<Target> {
-        // The system refuses loops, and links that this user may not follow. Its decision applies.
+        // The system refuses loops, and links that this user may not follow. Its decision applies here too.
         if let Err(error) = path.metadata()
             && error.kind() != io::ErrorKind::NotFound
         {

@@ -196,7 +196,7 @@ fn parts_in_use_are_never_removed() {
             let path = folder.path().join(format!("t{writer}"));
             scope.spawn(move || {
                 for round in 0..50 {
-                    // Lists the folder, and removes what it takes for an orphan.
+                    // Lists the folder, and removes the parts that it considers orphans.
                     WholeFile::create(&path).map(drop).unwrap();
                     let (whole, mut file) = WholeFile::create_as(&path, Part::named).unwrap();
                     write!(file, "{round}").unwrap();

@@ -41,19 +41,19 @@ pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
     Here(Cpu, FirstOccurrences<K>),
-    /// `!row` of each key.
+    /// A table with `!row` for each key.
     Table(Positions<B, K>),
 }
 
 impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// Finds the first row with the key of each row.
     ///
-    /// Cost on the CPU: about two random accesses per row. Memory that is kept, in addition to 4 bytes per row:
+    /// Cost on the CPU: about two random accesses per row. The structure keeps 4 bytes per row, and also:
     ///
     /// - for a short range, 4 bytes per key of the range: at most 16 per row, or 256 KiB if that is more;
-    /// - otherwise 14 bytes (`u32`) or 27 (`u64`) per distinct key; for up to 4,096 keys 256 bytes each; and 4 KiB;
+    /// - otherwise, per distinct key, 14 bytes (`u32`) or 27 (`u64`), or 256 bytes for up to 4,096 keys; and 4 KiB;
     /// - at worst, if keys were chosen against the hash or against the estimate of the number of distinct keys, 14 or
-    ///   27 bytes per row; or 8 or 12 per distinct key, after a sort that takes 24 to 32 (`u32`) or 40 to 56 (`u64`)
+    ///   27 bytes per row; or 8 or 12 per distinct key, after a sort that needs 24 to 32 (`u32`) or 40 to 56 (`u64`)
     ///   bytes per row.
     ///
     /// On other devices: as [`factorize`](super::factorize).
@@ -120,7 +120,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         self.distinct
     }
 
-    /// For each row, the first row with its key, which is the row itself at the key's first occurrence.
+    /// For each row, the first row with its key. At the first occurrence of a key, this is the row itself.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what the device reports.

@@ -11,8 +11,8 @@
 //!          rows are aggregated by slot or run; the order of groups is applied to the aggregates, which are fewer
 //! ```
 //!
-//! A sample estimates the number of rows in an average row's group, and with it the number of groups. It affects speed
-//! only: ids and keys are in order of first occurrence with every strategy.
+//! A sample estimates the size of an average row's group, and from it the number of groups. It only affects speed: ids
+//! and keys are in order of first occurrence with every strategy.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -27,13 +27,13 @@ use crate::scheme::{Key, Scheme};
 const SORT_ROWS: usize = 1 << 19;
 /// Below this number of rows, a sample costs more than the better strategy saves, and a sort is never much slower.
 const LEAST_ROWS: usize = 1 << 21;
-/// The sample has this number of rows per unit of the square root of all rows: about 32 pairs of them are one row
-/// twice.
+/// The sample has this number of rows per unit of the square root of all rows, so about 32 pairs of its rows are the
+/// same row drawn twice.
 const SAMPLE: usize = 8;
-/// Quarters of a row in an average row's group from which a sort is faster than a table. If all keys differ, there are
-/// four, plus or minus one by the chance of the sample.
+/// From this many quarters of a row in an average row's group, a sort is faster than a table. If all keys differ, there
+/// are four quarters, plus or minus one because the sample is random.
 const SORT_FROM: u64 = 7;
-/// Rows in an average row's group from which slots are faster than a sort.
+/// From this many rows in an average row's group, slots are faster than a sort.
 const SLOTS_FROM: u64 = 4;
 /// Slots per group, by the estimated number of groups.
 const SLOTS_EACH: u64 = 2;
@@ -43,8 +43,8 @@ const ROWS_PER_SLOT: u64 = 16;
 const LEAST_ROWS_PER_SLOT: u64 = 2;
 /// With at least this number of rows per slot, ascending groups are found by slots.
 const ASCENDING_ROWS_PER_SLOT: usize = 8;
-/// Up to this number of groups, rows are aggregated by the ids of groups instead of their slots: slots of large groups
-/// may share an entry of a tile's table, and ids this small do so rarely.
+/// Up to this number of groups, rows are aggregated by the ids of groups instead of their slots. The slots of large
+/// groups may share an entry of a tile's table; ids this small rarely do.
 const FEW: usize = 1 << 13;
 const SEED: u64 = 0x0066_6972_7374_7365;
 
@@ -57,12 +57,13 @@ pub(crate) enum Strategy {
     Sort,
 }
 
-/// The distinct keys of a column in order, by default that of first occurrence, and the groups of rows by any numbers.
+/// The distinct keys of a column in order, by default that of first occurrence, and the groups of rows, with arbitrary
+/// numbers.
 pub(super) struct Grouping<B: HashBackend, K: Key> {
     pub(super) unique: B::Buffer<K>,
-    /// The number of a group, of each row.
+    /// The number of each row's group.
     pub(super) ids: B::Buffer<u32>,
-    /// The numbers of groups are below this.
+    /// An upper bound of the numbers of groups, exclusive.
     pub(super) groups: usize,
     /// The number of each distinct key's group; `None` if groups are numbered in order.
     pub(super) order: Option<B::Buffer<u32>>,
@@ -94,7 +95,7 @@ pub(super) fn ascending<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<
     }
 }
 
-/// As [`ascending`], the distinct keys alone.
+/// As [`ascending`], but returns only the distinct keys.
 pub(super) fn distinct_ascending<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
@@ -121,7 +122,7 @@ impl Strategy {
     /// The fastest strategy for a column, estimated by a sample of its rows.
     fn of<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Strategy> {
         if backend.builder().is_some() {
-            // Tables are built elsewhere, and uploaded.
+            // Tables are built by the CPU and uploaded, so they are not an option.
             return Ok(Strategy::Sort);
         }
         if keys.len() < LEAST_ROWS {
@@ -242,7 +243,7 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
         let SortedRows { rows, begins, first_rows, first } = SortedRows::of(backend, keys)?;
         let unique = backend.select(&first, true, keys)?;
         let (groups, ids) = (unique.len(), backend.gather(&backend.ranks(&first, len)?, &first_rows)?);
-        // From the id of each run to the run of each id.
+        // Maps each id to its run: the inverse of `ids`.
         let order = backend.scatter(&backend.iota(groups)?, &ids, groups)?;
         let runs = backend.ranks(&begins, len)?;
         Ok(Grouping { unique, ids: runs, groups, order: Some(order), rows: Some(rows) })
@@ -271,7 +272,7 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
     }
 }
 
-/// The id of each group's number, if `order` has the number of each id.
+/// The inverse of `order`: the id of each group's number.
 pub(super) fn ids_by_number<B: Relational>(
     backend: &B,
     order: &B::Buffer<u32>,

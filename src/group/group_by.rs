@@ -19,8 +19,8 @@ use crate::scheme::Bucketized;
 /// Groups rows by key, and aggregates the values of each group. The groups are in the order of `order`.
 /// [`wide::group_by`] also takes keys of 64 bits, and values of `u64`, `i64` and `f64`.
 ///
-/// Cost: in order of first occurrence, that of [`factorize`](super::factorize); ascending, that of a sort of the pairs.
-/// Then a pass over the rows, whose groups are added up in local memory or caches first.
+/// Cost: for the order of first occurrence, that of [`factorize`](super::factorize); for the ascending order, that of a
+/// sort of the pairs. In addition, a pass over the rows, whose groups are first added up in local memory or caches.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, IdOrder, group};

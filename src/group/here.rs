@@ -50,7 +50,7 @@ pub(super) fn of_ids<B: HashBackend, V: Number>(
     values: &[V::Word],
     aggregates: &[Aggregate],
 ) -> Result<Option<DeviceGroups<B, u32, V>>> {
-    // No thread would have cells, from which groups without rows get their defaults.
+    // Without rows no thread has cells, from which groups without rows get their defaults.
     if ids.is_empty() {
         return Ok(None);
     }

@@ -13,7 +13,7 @@
 //! wide.rs           all of it for keys of either width, and values of any type
 //! ```
 //!
-//! Everything here consists of the passes of one device ([`Relational`](crate::backend::Relational)) and of one hash
+//! Everything here is composed of the passes of one device ([`Relational`](crate::backend::Relational)) and one hash
 //! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that row numbers are `u32`.
 
 mod first_rows;

@@ -10,7 +10,7 @@
 //! On the CPU, FirstSeen does not build a canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same
 //! ids, in less time.
 //!
-//! Neither depends on where a table stores keys, so ids are the same on every device and with every seed.
+//! Neither order depends on where a table stores keys, so ids are the same on every device and with every seed.
 
 use super::first_seen::{self, Ids};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs};
@@ -72,7 +72,7 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
 
 /// The keys in ascending order, without values.
 pub(super) fn sorted<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<B::Buffer<K>> {
-    // A device moves fewer bytes if the values, which are not needed, are short.
+    // A device moves fewer bytes if the values, which are not used, are short.
     if backend.host().is_some() {
         return Ok(backend.sort_pairs(keys, keys)?.0);
     }
@@ -104,7 +104,7 @@ pub(super) struct FirstSeen<B: Runs<K::Rows>, K: Key> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> FirstSeen<B, K> {
-    /// `None` if all keys are distinct: then each row is the first of its key.
+    /// Returns `None` if all keys are distinct: each row is then the first of its key.
     pub(super) fn of(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Self>> {
         let table = first_positions::<B, K>(backend, keys)?;
         if table.least_duplicate.is_none() {

@@ -7,11 +7,11 @@ use crate::scheme::Bucketized;
 
 /// The distinct keys of a column.
 ///
-/// Cost in order of first occurrence: on the CPU, about two random accesses per row, to the data of
-/// [`FirstRows`](super::FirstRows), or only to the keys at the front of the column if there are no others. On other
-/// devices, from 2^21 rows on, a sample chooses the fastest of three strategies: a table of all rows if nearly all keys
-/// differ, a sort of keys and row numbers if many occur more than once, and a table of the first rows if there are few
-/// keys. Up to 31 bytes of device memory per row.
+/// Cost in order of first occurrence, on the CPU: about two random accesses per row, to the data of
+/// [`FirstRows`](super::FirstRows), or only to the data of the keys at the front of the column if there are no other
+/// keys. On other devices, from 2^21 rows on, a sample selects the fastest of three strategies: a table of all rows if
+/// nearly all keys differ, a sort of keys and row numbers if many keys occur more than once, and a table of the first
+/// rows if there are few keys. Up to 31 bytes of device memory per row.
 ///
 /// Cost in ascending order: a sort of the rows; see [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///

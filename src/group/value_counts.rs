@@ -10,10 +10,10 @@
 //! FirstSeen:   remove the rows with a zero from the column, in place
 //! ```
 //!
-//! Column and result together take at most 4 bytes per row more than the column, plus `group_by` of the largest range.
-//! A key with half of the rows makes its range that large, because a range cannot split a key.
+//! Column and result together take at most 4 bytes per row more than the column, plus the memory of `group_by` for the
+//! largest range. A range cannot split a key, so a key with half of the rows makes its range that large.
 //!
-//! In contrast, `group_by` takes 30 bytes per row and reads the column on the device once instead of once per range.
+//! In contrast, `group_by` needs 30 bytes per row, and reads the column on the device once instead of once per range.
 
 use super::wide::group_by_on;
 use super::{Aggregate, Groups, IdOrder};

@@ -41,13 +41,13 @@
 //!
 //! # Costs
 //!
-//! Errors and costs are those of the functions of the same names. A key of 64 bits takes 8 bytes instead of 4. Sums of
-//! `f64` take 16 bytes per group during the aggregation. Values that are smaller than the greatest of the column by a
-//! factor of 2^40 or more are added up separately by the host, after a sort of these values by group.
+//! Errors and costs are those of the functions with the same names. A key of 64 bits takes 8 bytes instead of 4. Sums
+//! of `f64` take 16 bytes per group during the aggregation. Values that are smaller than the greatest one of the column
+//! by a factor of 2^40 or more are added up separately by the host, after these values are sorted by group.
 //!
-//! Outside of the CPU, a column of 2^21 rows or more in which a key has four rows or more on average is aggregated by
-//! the slots of a hash table. There are two to four slots per group, more if groups are few, and at most one for two
-//! rows. Each takes the memory of a key, of a row number and of all aggregates of a group.
+//! On devices other than the CPU, a column of 2^21 rows or more with at least four rows per key on average is
+//! aggregated by the slots of a hash table. There are two to four slots per group, more if groups are few, and at most
+//! one per two rows. Each slot takes the memory of a key, of a row number and of all aggregates of a group.
 
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,8 @@ use crate::scheme::{Key, Kind, Scheme};
 
 /// An index of a right column of keys, for joins with any number of left columns within one process.
 ///
-/// It returns the rows that a [`JoinIndex`] returns, in the same order, on every device; but it does not have a file, a
-/// digest or parameters, and on the CPU it is built in less time, with the fastest algorithm there. On other devices it
+/// It returns the same rows as a [`JoinIndex`], in the same order, on every device; but it does not have a file, a
+/// digest or parameters. On the CPU it is built in less time, with the fastest algorithm there. On other devices it
 /// contains a `JoinIndex` with default parameters.
 ///
 /// ```
@@ -48,8 +48,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// Indexes a right column.
     ///
     /// Cost on the CPU: that of [`FirstRows::build`](crate::group::FirstRows::build); with duplicate keys, also a
-    /// lookup of every row and three short passes. Memory: as documented there, without its 4 bytes per row, so that at
-    /// most 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) per row remain; with duplicate keys, 8 bytes per row more, and 4
+    /// lookup of every row and three short passes. Memory: as documented there, but without the 4 bytes per row, so at
+    /// most 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) per row; with duplicate keys, 8 bytes per row more, and another 4
     /// during the build. On other devices: as [`JoinBuilder::build`](super::JoinBuilder::build).
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     }
 }
 
-/// An index that can be saved, or was opened from a file: of bucketized tables, [`Key::Rows`].
+/// Converts an index that can be saved, or was opened from a file, of bucketized tables ([`Key::Rows`]).
 impl<B: Runs<K::Rows>, K: Key> From<JoinIndex<B, K::Rows>> for ColumnIndex<B, K> {
     fn from(index: JoinIndex<B, K::Rows>) -> Self {
         let backend = index.backend().clone();

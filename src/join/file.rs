@@ -1,7 +1,7 @@
 //! Files, digests and audits of join indices, and copies on other devices.
 //!
 //! The file is that of a multivalue table of row numbers, and can be opened as one too. It opens as an index only if
-//! its values are row numbers: each of 0, 1, .. once, those of a key ascending.
+//! its values are row numbers: each of 0, 1, .. occurs once, and those of a key ascend.
 
 use std::fs::File;
 use std::path::Path;

@@ -168,7 +168,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         backend.select(&rows, true, &backend.iota(self.len())?)
     }
 
-    /// The rows of an inner join whose right keys are distinct: the number of a key is the position of its row.
+    /// The rows of an inner join whose right keys are distinct. The number of a key is then the position of its row.
     fn pairs(&self, left: &B::Buffer<S::Key>) -> Result<Join<'_, B, S>> {
         let (backend, (numbers, found)) = (self.backend(), self.rows.numbers(left)?);
         let numbers = backend.select(&found, true, &numbers)?;
@@ -210,7 +210,7 @@ pub fn join<B: Runs<Bucketized>>(backend: &B, left: &[u32], right: &[u32], kind:
     wide::join(backend, left, right, kind)
 }
 
-/// Joins of columns of either width. The type of a column determines it, so literals need a type.
+/// Joins of columns of either width. The width follows from the type of a column, so literals need a type.
 pub mod wide {
     use super::{ColumnIndex, JoinKind, JoinRows};
     use crate::backend::Runs;

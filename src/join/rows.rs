@@ -7,7 +7,7 @@ use crate::memory;
 use crate::multi::{Listing, MultiTable, Piece, Walk, len_at_once};
 use crate::scheme::Scheme;
 
-/// Rows that are on the device at a time when all are collected.
+/// The number of rows on the device at a time when all rows are collected.
 const PIECE: usize = 1 << 24;
 
 /// A join whose number of rows is known, and whose rows are created when they are requested.

@@ -64,8 +64,8 @@ pub(super) fn columns_of<K: Key, V: Word>(which: &ShardOf, keys: &[K], values: &
     Ok(shards)
 }
 
-/// The capacity to reserve for a shard's part of `rows` rows: about its final size, so that columns are not moved as
-/// they grow.
+/// The capacity to reserve for a shard's part of `rows` rows: about its final size, so that columns need not be moved
+/// when they grow.
 pub(super) fn expected_rows_per_shard(which: &ShardOf, rows: usize) -> usize {
     if rows > MOST_ROWS { share(rows as u64, which.shards) as usize } else { 0 }
 }
@@ -154,10 +154,10 @@ impl<S: Scheme> ShardedBuilder<S> {
     /// Builds a table of `keys[i]` with `values[i]`; the shards are assigned to the devices in turn.
     ///
     /// Cost: the columns are partitioned, then each shard is built; different devices build at the same time. Devices
-    /// with memory of their own partition the columns themselves and exchange the partitions through pinned memory. The
-    /// host partitions them instead, which takes the size of the columns in its memory once more, if a device uses host
-    /// memory, if there are few rows, if the rows do not fit three times into a device's memory, or if there are more
-    /// than 256 shards.
+    /// with separate memory partition the columns themselves and exchange the partitions through pinned memory.
+    /// Instead, the host partitions them, which needs the size of the columns in its memory once more, if a device uses
+    /// host memory, if there are few rows, if the rows do not fit three times into a device's memory, or if there are
+    /// more than 256 shards.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if there are no devices or the number of shards is invalid; otherwise as
@@ -292,7 +292,7 @@ impl<S: Scheme> ShardedBuilder<S> {
         }
         let (builder, pairs) = (self.of_shard(), share(pairs, self.shards));
         let shard = builder.memory_estimate(pairs)?;
-        // If no shard with twice the pairs can exist, such a batch is refused before it takes memory.
+        // If no shard with twice the pairs can exist, such a batch is refused before it uses memory.
         let changed = match builder.memory_estimate(pairs.saturating_mul(2)) {
             Ok(twice) => twice.image,
             Err(Error::TooLarge { .. }) => shard.image,

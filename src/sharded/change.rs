@@ -12,7 +12,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// Inserts pairs under the table's rule for duplicates; see [`HashTable::insert`]. On an error the table is
     /// unchanged.
     ///
-    /// Cost: that of each shard, those of different devices at the same time; a second image of each shard that
+    /// Cost: that of each shard; different devices work at the same time. Memory: a second image of each shard that
     /// changes, until all shards are done.
     ///
     /// # Errors

@@ -14,7 +14,8 @@
 //!                         ..              .. padding to whole words, without a row
 //! ```
 //!
-//! Not used for devices that share the host's memory (host_partition.rs), nor for shards that are read from a file.
+//! This is not used for devices that share the host's memory (host_partition.rs), or for shards that are read from a
+//! file.
 
 use std::ops::{Deref, Range};
 
@@ -99,9 +100,9 @@ type Destination<'a, V> = (Option<&'a mut [V]>, &'a mut [u32]);
 
 /// A shard's table on its device.
 pub(super) enum Shard<'a, B: HashBackend, S: Scheme> {
-    /// Stored there permanently.
+    /// It is stored there permanently.
     There(&'a HashTable<B, S>),
-    /// Moved there for its queries.
+    /// It was moved there for its queries.
     Fetched(HashTable<B, S>),
 }
 

@@ -63,12 +63,12 @@ pub(super) fn map_shards<R: Send>(
     Ok(all)
 }
 
-/// Locks a mutex that is never held while code of the caller runs, so that it cannot be poisoned.
+/// Locks a mutex that is never locked while code of the caller runs, so that it cannot be poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`map_shards`], without results. Has no type parameters, so that it is compiled once.
+/// As [`map_shards`], without results. This function has no type parameters, so that it is compiled once.
 fn run(devices: usize, shards: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let threads = devices.clamp(1, shards.max(1));
     let workers = Workers::default();

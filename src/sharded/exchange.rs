@@ -6,11 +6,11 @@
 //! each shard     gathers its rows from every device, in the order of the rows; rows on its own device are copied
 //! ```
 //!
-//! With two devices, each bus first carries half of the rows in; then a quarter goes out of each while a quarter comes
-//! in. With one device, one bus carries all rows in. If the columns are pinned, the host copies nothing. The columns of
-//! the shards equal those of the host's partition (host_partition.rs).
+//! With two devices, each bus first transfers half of the rows to its device; then a quarter leaves each device while a
+//! quarter arrives. With one device, one bus transfers all rows. If the columns are pinned, the host copies nothing.
+//! The columns of the shards equal those of the host's partition (host_partition.rs).
 //!
-//! Not used for devices that share the host's memory, nor for many shards, whose partitions would be short.
+//! This is not used for devices that share the host's memory, or for many shards, whose partitions would be short.
 
 use std::ops::Range;
 
@@ -26,9 +26,9 @@ const CHUNK: usize = if cfg!(test) { 1 << 8 } else { 1 << 24 };
 const MOST_SHARDS: usize = 256;
 /// The fewest rows per device and shard: below that, the host partitions the rows.
 const FEWEST_ROWS: usize = if cfg!(test) { 1 } else { 1 << 14 };
-/// The rows of a device may take at most 1 / `PART_OF_MEMORY` of its memory: it stores them up to three times (as they
-/// arrive, by shard, and as the columns of a shard), and the results too. Tables that it already stores are not
-/// counted.
+/// The rows of a device may take at most 1 / `PART_OF_MEMORY` of its memory. The device stores them up to three times
+/// (as they arrive, by shard, and as the columns of a shard), and the results too. Tables that it already stores are
+/// not counted.
 const PART_OF_MEMORY: u64 = 8;
 
 /// Runs `work` if the devices should partition `rows` rows of `bytes` bytes each. Returns `None` if the host should do
@@ -156,7 +156,7 @@ impl<'a, B: Relational, K: Key, V: Word> Exchange<'a, B, K, V> {
         };
         let len = self.chunks.iter().flatten().map(|chunk| of_shard(chunk).len()).sum();
         let mut to = here.unwritten(len)?;
-        // The rows of a shard that one device has are adjacent in the column.
+        // The rows that one device has of a shard are adjacent in the column.
         let rows = |chunks: &Vec<Chunk<B, K, V>>| chunks.iter().map(|chunk| of_shard(chunk).len()).sum::<usize>();
         let mut starts = vec![0];
         self.chunks.iter().for_each(|chunks| starts.push(starts[starts.len() - 1] + rows(chunks)));
@@ -182,7 +182,7 @@ fn parts<'a, B, T>(devices: &[B], column: &'a [T]) -> Vec<&'a [T]> {
     column.chunks(column.len().div_ceil(devices.len()).max(1)).collect()
 }
 
-/// All numbers below `of`, beginning with `number`, so that devices do not all read from the same one at once.
+/// All numbers below `of`, beginning with `number`, so that devices do not all read from the same device at once.
 pub(super) fn in_turn(number: usize, of: usize) -> impl Iterator<Item = usize> {
     (number..of).chain(0..number.min(of))
 }

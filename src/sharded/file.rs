@@ -54,7 +54,7 @@ impl<'a> Writing<'a> {
         self.shard(&|file, path| table.write_to(file, path, table.contents()))
     }
 
-    /// Writes the next shard with `write`, which returns its digest and the number of bytes that it wrote.
+    /// Writes the next shard with `write`, which returns its digest and the number of bytes written.
     pub(super) fn shard(&mut self, write: &dyn Fn(&mut File, &Path) -> Result<(Digest, u64)>) -> Result<()> {
         let (digest, bytes) = write(self.file, self.path)?;
         self.put(&[0; ALIGNED as usize][..gap_after(bytes)])?;
@@ -172,7 +172,7 @@ impl Place<'_> {
 }
 
 /// Calls `open` with each shard's part of the file, checks the rest of the file, and returns the digests that `open`
-/// returned. Has no type parameters, so that it is compiled once.
+/// returned. This function has no type parameters, so that it is compiled once.
 pub(super) fn each_shard(
     file: &mut Shards<'_>,
     open: &mut dyn FnMut(Place<'_>, Section<'_>) -> Result<Digest>,

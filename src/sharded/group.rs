@@ -7,10 +7,10 @@
 //! ```
 //!
 //! If one device should do all the work, nothing is partitioned. The result equals that of one device, bit for bit: the
-//! groups and their order depend on the column alone, and each aggregate depends on the rows of one group. The number
-//! of pieces does not change it: there is one per device, and more if a piece would have too many rows for a device. So
-//! columns may exceed a device's memory and 2^32 rows; but the rows of one key are one device's work, and fewer than
-//! 2^32.
+//! groups and their order depend only on the column, and each aggregate only on the rows of one group. The number of
+//! pieces does not change it: there is one per device, and more if a piece would have too many rows for a device. So
+//! columns may exceed a device's memory and 2^32 rows, but one device processes all rows of a key, which must be fewer
+//! than 2^32.
 
 use rayon::prelude::*;
 
@@ -121,10 +121,10 @@ pub fn factorize<B: Runs<K::Rows>, K: Key>(devices: &[B], keys: &[K], order: IdO
 /// Groups rows by key and aggregates the values of each group; see
 /// [`group::wide::group_by`](crate::group::wide::group_by).
 ///
-/// Cost: if the devices have memory of their own, the first one does all the work if the rows, at most 2^27, fit into
-/// its memory. Otherwise the host partitions the columns, which takes their size in memory once more, and in order of
-/// first occurrence 8 bytes per row. The devices then work at the same time, and the host merges the groups, which
-/// takes 24 bytes per group.
+/// Cost: if the devices have separate memory, the first one does all the work if the rows, at most 2^27, fit into its
+/// memory. Otherwise the host partitions the columns, which needs their size in memory once more, and in order of first
+/// occurrence 8 bytes per row. The devices then work at the same time, and the host merges the groups, which needs 24
+/// bytes per group.
 ///
 /// ```
 /// use koel::{Aggregate, Cpu, IdOrder, sharded};
@@ -197,9 +197,9 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     })
 }
 
-/// Runs `work` on the first device if it should do all the work: if there is one piece, or if the devices have memory
-/// of their own and the rows, of `bytes` bytes each, fit into that of the first, because partitioning and merging on
-/// the host take longer than the other devices save.
+/// Runs `work` on the first device if it should do all the work: if there is one piece, or if the devices have separate
+/// memory and the rows, of `bytes` bytes each, fit into that of the first device. Partitioning and merging on the host
+/// would then take longer than the other devices save.
 fn by_the_first<B: HashBackend, T>(
     which: &ShardOf,
     devices: &[B],
@@ -264,7 +264,7 @@ fn partitioned_shards<K: Key, V: Word>(
     Ok(pieces)
 }
 
-/// Converts keys to the places that groups are sorted by.
+/// Converts keys to the places by which groups are sorted.
 fn as_places<K: Key>(keys: &[K]) -> Result<Vec<u64>> {
     let mut places = memory::reserved(keys.len())?;
     places.extend(keys.iter().map(|&key| key.into()));
@@ -283,7 +283,7 @@ fn first_rows(keys: usize, ids: &[u32], numbers: &[u64]) -> Result<Vec<u64>> {
     Ok(first)
 }
 
-/// The result of a piece: the place of each key, ascending, by which groups are sorted, and other columns.
+/// The result of a piece: the place of each key, ascending, and other columns. Groups are sorted by these places.
 struct Found<T> {
     places: Vec<u64>,
     columns: T,

@@ -1,7 +1,7 @@
 //! Lookups on devices in a table whose shards are in host memory, for tables that exceed the devices' memory.
 //!
-//! A shard is moved to a device, looked up in and dropped, one shard at a time on each device. So a call moves every
-//! shard that has queries once per batch of queries: pass as many queries at a time as fit.
+//! A shard is moved to a device, its queries are looked up, and it is dropped, one shard at a time on each device. A
+//! call moves every shard that has queries once per batch of queries, so pass as many queries at a time as fit.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use crate::scheme::Scheme;
 /// The most queries that a device partitions at a time: many, because shards are moved once per batch.
 const QUERIES: usize = if cfg!(test) { 1 << 9 } else { 1 << 26 };
 
-/// A host-resident table in shards that other devices look up in; created by [`Sharded::host_resident`].
+/// A host-resident table in shards whose lookups run on other devices; created by [`Sharded::host_resident`].
 pub struct ShardedHost<'a, B: Runs<S>, S: Scheme>
 where
     Cpu: Runs<S>,
@@ -59,8 +59,8 @@ where
     /// Returns the value of each query, in the order of the queries.
     ///
     /// Cost: each shard that has queries is copied to a device, at most one at a time to each, once per 2^26 queries of
-    /// a device (fewer if those would take an eighth of its memory). For few queries, these copies are the whole cost.
-    /// If the host partitions the queries (see [`Sharded::get`]), each shard is copied once per 2^24 queries.
+    /// a device (fewer if that many would need an eighth of its memory). For few queries, these copies are the whole
+    /// cost. If the host partitions the queries (see [`Sharded::get`]), each shard is copied once per 2^24 queries.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] or what a device reports.

@@ -6,7 +6,7 @@
 //! rows       the row of each place;     places   the place of each row
 //! ```
 //!
-//! A column is partitioned by `rows`, and answers return by `places`. Each thread writes to a part of its own: the rows
+//! A column is partitioned by `rows`, and answers return by `places`. Each thread writes to a separate part: the rows
 //! of a shard, or the places of a chunk.
 //!
 //! `exchange.rs` and `device_lookup.rs` partition columns and queries on the devices instead.
@@ -147,8 +147,8 @@ impl Partitioned {
         });
     }
 
-    /// As [`scatter_answers`](Self::scatter_answers), for lists: `partitioned` has the lists of each shard, and
-    /// `offsets` has where each row's list begins in `to`, and the end.
+    /// As [`scatter_answers`](Self::scatter_answers), for lists: `partitioned` contains the lists of each shard, and
+    /// `offsets` the start of each row's list in `to`, followed by the end of the last.
     pub(super) fn scatter_lists<T: Word>(&self, partitioned: &[Retrieved<T>], offsets: &[u64], mut to: &mut [T]) {
         let rows = offsets.len().saturating_sub(1);
         let ends = (1..=self.chunks.len()).map(|chunk| (chunk * CHUNK).min(rows));

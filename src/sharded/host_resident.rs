@@ -6,7 +6,7 @@
 //!          the shards, and gathers the answers
 //! ```
 //!
-//! So each call reads the file: pass as many queries at a time as fit. The file stays open, so replacing the file of
+//! Each call reads the file, so pass as many queries at a time as fit. The file stays open, so replacing the file of
 //! that name has no effect; overwriting its contents is an error, which the checksum of each shard detects.
 
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::scheme::shard::ShardOf;
 use crate::scheme::{Key, Plan as _, Scheme, Value};
 use crate::table::{Contents, Digest, HashTable};
 
-/// A table in shards that is looked up in its file.
+/// A table in shards that remain in its file.
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, Sharded, ShardedFile};
@@ -118,8 +118,8 @@ impl<B: Runs<S>, S: Scheme> ShardedFile<B, S> {
         let look_up = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
             let mut parts = parts.into_iter();
             loop {
-                // A file has one read position, so shards are read one after the other. `zip` takes a device first: if
-                // the other iterator ends, the element that was taken is lost.
+                // A file has one read position, so shards are read one after the other. `zip` takes a device first,
+                // because it drops an element that it took from its first iterator when the second one ends.
                 let some = self.devices.iter().zip(parts.by_ref());
                 let some = some.map(|(device, (shard, part))| Ok((self.table(device, shard)?, shard, part)));
                 let some = some.collect::<Result<Vec<_>>>()?;

@@ -178,7 +178,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         }
     }
 
-    /// A byte for each key of each shard, set when a left row has the key; initially 0.
+    /// A byte for each key of each shard, which is set if a left row has the key; initially 0.
     fn none_matched(&self) -> Result<Vec<Vec<u8>>> {
         self.rows.shards().iter().map(|shard| memory::zeroed(shard.keys_len())).collect()
     }
@@ -218,8 +218,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> ShardedIndex<B, S> {
         Ok(())
     }
 
-    /// The digest: if the index is canonical, a function of the right column, the parameters, the seed and the number
-    /// of shards alone.
+    /// The digest: if the index is canonical, it depends only on the right column, the parameters, the seed and the
+    /// number of shards.
     ///
     /// # Errors
     /// What a device reports.

@@ -7,7 +7,7 @@
 //! unmatched    at the end of right and full joins, the right rows without a match
 //! ```
 //!
-//! Not used if a device lacks memory for the right column (join.rs).
+//! This is not used if a device lacks memory for the right column (join.rs).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -82,7 +82,7 @@ pub(super) fn join_by_left_rows<B: Runs<K::Rows>, K: Key>(
 }
 
 impl WideJoinRows {
-    /// Appends this number of rows, and returns the new part of both columns.
+    /// Appends this number of rows, and returns the new parts of both columns.
     fn more(&mut self, rows: u64, has_right: bool) -> Result<(&mut [u64], &mut [u64])> {
         let rows = usize::try_from(rows).map_err(|_| memory::out_of_memory::<u64>(usize::MAX))?;
         let before = self.left.len();

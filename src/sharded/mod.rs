@@ -1,4 +1,5 @@
-//! Hash tables in shards over several devices, each shard a table of its own; joins and groups over several devices.
+//! Hash tables in shards over several devices, where each shard is a separate table; joins and groups over several
+//! devices.
 //!
 //! ```text
 //! host_partition.rs     partitions rows by shard on the host, and returns answers in the order of the rows
@@ -10,7 +11,7 @@
 //! change.rs             insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs               one file for all shards
 //! host_resident.rs      lookups in a file whose shards do not fit in memory together
-//! host.rs               lookups on devices whose memory the shards do not fit in
+//! host.rs               lookups on devices that do not have enough memory for the shards
 //! spilled.rs            builds of more rows than fit in memory, into a file
 //! replicated.rs         the same table on each device
 //!
@@ -26,9 +27,9 @@
 //! ```
 //!
 //! P, the number of shards, is a parameter of the table. The placement of the shards is not: 16 shards on one GPU, on
-//! two, or half of them on the CPU have one digest, one file and equal answers. Each placement is a type, because its
-//! costs differ: [`Sharded`] (on devices in turn), [`Replicated`] (all on each device), [`ShardedHost`] (in host
-//! memory) and [`ShardedFile`] (in a file). Digests are equal for canonical tables without tombstones, as for any
+//! two, or half of them on the CPU have the same digest, the same file and the same answers. Each placement is a type,
+//! because its costs differ: [`Sharded`] (on devices in turn), [`Replicated`] (all on each device), [`ShardedHost`] (in
+//! host memory) and [`ShardedFile`] (in a file). Digests are equal for canonical tables without tombstones, as for any
 //! table.
 //!
 //! A sharded table is not a backend: a pass over an image requires the image in one device's memory, and each shard has
@@ -85,7 +86,7 @@ fn pieces_of(devices: usize, rows: usize) -> usize {
 
 /// A hash table in shards, on one device or several; created by [`Sharded::builder`].
 ///
-/// All devices have one type. [`Any`](crate::Any) is any of them, so CPUs and GPUs can share one table.
+/// All devices have one type. [`Any`](crate::Any) is a type for all devices, so CPUs and GPUs can share one table.
 ///
 /// ```
 /// use koel::{Bucketized, Cpu, Sharded};

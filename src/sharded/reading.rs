@@ -25,7 +25,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     /// Returns the value of each query, in the order of the queries.
     ///
     /// Cost: queries are partitioned by shard, looked up on all devices, and the answers are gathered. Devices with
-    /// memory of their own partition the queries themselves. The host partitions them, 2^24 at a time, if a device uses
+    /// separate memory partition the queries themselves. The host partitions them, 2^24 at a time, if a device uses
     /// host memory or lacks memory for the queries, if there are few queries, or if there are more than 256 shards. One
     /// thread is started per device, except for the first, so a lookup of few queries costs more than in a single
     /// table.
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
             return Ok(());
         }
         let look_up = |partitioned: &Partitioned, queries: &[S::Key], parts: Vec<Part<'_, S::Value>>| {
-            // An item for every shard, so that each shard is looked up by its own device.
+            // There is an item for every shard, so that each shard is looked up by its own device.
             let mut items: Vec<Option<_>> = (0..self.which.shards).map(|_| None).collect();
             parts.into_iter().for_each(|(shard, part)| items[shard] = Some(part));
             on_devices(self.devices, items, &|shard, part: Option<(&mut [S::Value], &mut [u8])>| match part {
@@ -72,7 +72,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         values: Option<&mut [S::Value]>,
         found: &mut [u32],
     ) -> Result<bool> {
-        // Only devices that have shards.
+        // Only devices that have shards take part.
         let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
         let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
         let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, table: &table };
@@ -125,8 +125,8 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
         Ok(self.to_pairs()?.into_iter())
     }
 
-    /// The digest of the table: if the table is canonical and has no tombstones, a function of the contents, the
-    /// parameters, the seed and the number of shards alone.
+    /// The digest of the table: if the table is canonical and has no tombstones, it depends only on the contents, the
+    /// parameters, the seed and the number of shards.
     ///
     /// Cost: every shard's image is copied to the host and hashed.
     ///

@@ -156,8 +156,8 @@ impl<B: Runs<S>, S: Scheme> ShardedSet<B, S> {
         self.table.rebuild()
     }
 
-    /// The digest: if the set is canonical and has no tombstones, a function of the keys, the parameters, the seed and
-    /// the number of shards alone.
+    /// The digest: if the set is canonical and has no tombstones, it depends only on the keys, the parameters, the seed
+    /// and the number of shards.
     ///
     /// # Errors
     /// What a device reports.

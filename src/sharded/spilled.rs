@@ -8,8 +8,8 @@
 //! The result equals the file of [`Sharded::save`](super::Sharded::save) after [`ShardedBuilder::build`] of all rows,
 //! byte for byte. The rows of a shard keep their order, so rules for duplicates have the same effect.
 //!
-//! The temporary file has no name, so it is deleted however the process ends. Memory holds the pushed rows, twice, and
-//! later the rows and the tables of the shards that are being built.
+//! The temporary file has no name, so it is deleted however the process ends. Memory contains the pushed rows twice,
+//! and later the rows and the tables of the shards that are being built.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

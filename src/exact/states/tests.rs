@@ -1,7 +1,7 @@
 use super::super::tests::{columns, is_nearest};
 use super::*;
 
-/// The sums of these parts, merged in this order into states that may have a window already.
+/// The sums of these parts, merged in this order into states that may already have a window.
 fn merged(parts: &[&[f64]], into: f64) -> SumStates {
     let mut all = SumStates::default();
     all.resize(2);

@@ -64,7 +64,7 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K], stra
     }
     let mut ascending: Vec<(K, u32)> = unique.iter().copied().zip(counts.iter().copied()).collect();
     ascending.sort_unstable();
-    // The first group with two halves of 2^64, in either order.
+    // Finds the first group that has two halves of 2^64, in either order of groups.
     let first: Option<u64> = counts.iter().position(|&count| count > 1).map(|id| unique[id].into());
     let least: Option<u64> = ascending.iter().find(|group| group.1 > 1).map(|group| group.0.into());
     let halves = backend.upload(&vec![1u64 << 63; column.len()])?;
@@ -100,7 +100,7 @@ fn strategies_agree_with_a_plain_loop() -> Result<()> {
     check::<_, u64>(&Cpu::new(), sizes, |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Of random keys with this number of groups; `None`: no key occurs twice.
+/// The strategy for random keys with this number of groups; `None`: no key occurs twice.
 fn chosen(groups: Option<u64>) -> Result<Strategy> {
     let mut random = SplitMix64::new(3);
     let next = |row: u64| groups.map_or(row, |groups| random.next_u64() % groups);
@@ -117,7 +117,7 @@ fn the_sample_finds_how_many_rows_a_group_has() -> Result<()> {
     assert_eq!(chosen(Some(16 * rows))?, Strategy::Table);
     // At least twice as many slots as groups, and one for 16 rows.
     assert_eq!(chosen(Some(rows / 2))?, Strategy::Sort);
-    // Nearly four slots per group would be more than one for two rows.
+    // Nearly four slots per group would exceed one slot per two rows.
     assert_eq!(Strategy::by_sample(3 << 20, 4096, 4085), Strategy::Sort);
     assert_eq!(Strategy::by_sample(1 << 22, 4096, 4087), Strategy::Slots(21));
     for (groups, bits) in [(rows / 4, 20), (rows / 8, 19), (rows / 100, 17), (1, 17)] {

@@ -100,7 +100,7 @@ fn size(of: usize) -> usize {
     if cfg!(miri) { of.div_ceil(100) } else { of }
 }
 
-/// The bytes are equal; or the column is empty, if it was not requested.
+/// Compares bytes. A column that was not requested must be empty.
 fn same<T: bytemuck::Pod>(found: &[T], expected: &[T], wanted: bool, about: &str) {
     let expected = if wanted { expected } else { &[] };
     assert!(bytemuck::cast_slice::<T, u8>(found) == bytemuck::cast_slice::<T, u8>(expected), "{about}");

@@ -12,8 +12,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// Adds pairs. New values of an existing key are appended to its values; see [`MultiTable::insert`]. On an error
     /// the table is unchanged.
     ///
-    /// Cost: a build of each shard that gets pairs, those of different devices at the same time; a second table of each
-    /// such shard, until all shards are done.
+    /// Cost: a build of each shard that gets pairs; different devices build at the same time. Memory: a second table of
+    /// each such shard, until all shards are done.
     ///
     /// # Errors
     /// As [`MultiTable::insert`] of one shard.

@@ -14,8 +14,8 @@ use crate::scheme::{Audit, Scheme, Value};
 use crate::table::{Digest, Stats};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
-    /// The digest: if the table is canonical, a function of its pairs, the parameters, the seed and the number of
-    /// shards alone. It depends on the order of the values of each key, but not on the order of the keys.
+    /// The digest: if the table is canonical, it depends only on the pairs, the parameters, the seed and the number of
+    /// shards. It depends on the order of the values of each key, but not on the order of the keys.
     ///
     /// Cost: the whole table is copied to the host and hashed.
     ///

@@ -57,7 +57,7 @@ fn threads_of_a_pool_can_build_partitioned_columns() -> Result<()> {
     let keys: Vec<u64> = (0..3_000).collect();
     let devices = [Cpu::with_threads(1)?, Cpu::with_threads(2)?];
     let partitioned = || Exchange::of(&which, &devices, &keys, &keys);
-    // A pool of one thread, which waits and must also work.
+    // In a pool of one thread, that thread waits and must also work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let columns = pool.install(|| partitioned()?.built(&which, &|device, keys, _| device.download(&keys)))?;
     assert!(columns.into_iter().eq(columns_of(&which, &keys, &keys)?.into_iter().map(|of| of.keys)));

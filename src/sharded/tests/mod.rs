@@ -88,7 +88,7 @@ fn batches_change_all_shards_or_none() -> Result<()> {
     let mut table = Sharded::builder(Bucketized::canonical(8), 8).build(devices, &keys, &values)?;
     let mut model: BTreeMap<u32, u32> = keys.iter().copied().zip(values).collect();
     let before = table.digest()?;
-    // New keys of every shard, and one that is there.
+    // New keys of every shard, and one existing key.
     let mut batch: Vec<u32> = (1000..3000).filter(|key| !model.contains_key(key)).collect();
     batch.push(keys[17]);
     let shards: std::collections::BTreeSet<usize> = batch.iter().map(|&key| table.shard_of(key)).collect();
@@ -243,7 +243,7 @@ fn replicas_divide_the_queries() -> Result<()> {
     Ok(())
 }
 
-/// The only thread of a pool makes the call, and the threads that it waits for need it too.
+/// The only thread of a pool makes the call. The threads for which it waits need it too.
 #[test]
 fn threads_of_a_pool_may_call() -> Result<()> {
     let pool = std::sync::Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"));
