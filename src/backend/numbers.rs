@@ -3,7 +3,7 @@
 //! ```text
 //! unsigned   the bits                                            0 <= .. <= 2^64 - 1
 //! signed     the bits with the sign flipped                      -2^63, .., -1, 0, 1, ..
-//! double     negative: all bits flipped; else the sign alone     -inf, .., -0, +0, .., +inf
+//! double     negative: all bits flipped; else only the sign    -inf, .., -0, +0, .., +inf
 //!            NaN of any bits: 0 to find the least value, all ones to find the greatest
 //! ```
 //!

@@ -103,7 +103,7 @@ pub(crate) fn canonical_images_equal_the_sequential_rule<B: Kernels<CuckooSet>>(
     }
 }
 
-/// The paper's race leaves each key once, in every family and under every rule: alone, and with existing keys.
+/// The paper's race leaves each key once, in every family and under every rule, with and without existing keys.
 pub(crate) fn classic_sets_hold_each_key_once<B: Kernels<CuckooSet>>(backend: &B, sizes: &[usize]) {
     for functions in 2..=5 {
         for (family, rule) in HashFamily::ALL.into_iter().flat_map(|f| Reinsertion::ALL.map(|rule| (f, rule))) {
@@ -223,7 +223,7 @@ fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u6
     columns(backend, &all, &pairs);
 }
 
-/// Removes keys, some of them twice; and lifts what is above age 1, in canonical sets.
+/// Removes keys, some of them twice; and lifts the pairs above age 1, in canonical sets.
 fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], gone: &[u32]) {
     let twice = [gone, &gone[..gone.len() / 2]].concat();
     let mut there = backend.upload(image).expect("memory");

@@ -405,7 +405,7 @@ where
     T: Scheme<Key = u64>,
     Any: Runs<S> + Runs<T>,
 {
-    // A third as many keys as rows; many differ in one half alone.
+    // A third as many keys as rows; many differ in only one half.
     let column: Vec<u64> = noise::<u64>(4, rows)
         .into_iter()
         .map(|x| match x % 3 {

@@ -1,6 +1,6 @@
 //! Aggregates of groups of 64-bit values.
 //!
-//! As for values of 32 bits (`relational.rs`), each chunk aggregates in a small table of its own, whose entries are
+//! As for values of 32 bits (`relational.rs`), each chunk aggregates in a small separate table, whose entries are
 //! added to the cells of the groups with atomics. The cells of a group hold a 128-bit sum in two words: an overflow of
 //! the lower one increments the upper one. Minimum and maximum compare codes of the values (`backend/numbers.rs`).
 //! Doubles are summed as integers too; those outside of the column's window are collected separately

@@ -1,7 +1,7 @@
 //! Aggregates of the groups of a column, without the ids of its rows.
 //!
 //! ```text
-//! each thread     cells of its own for every group
+//! each thread     separate cells for every group
 //!   each chunk    the ids of its rows, in the first-level cache;  for each aggregate: row by row, to the id's cell
 //! in the end      the cells of all threads are added up, group by group
 //! ```

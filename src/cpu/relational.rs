@@ -3,7 +3,7 @@
 //! ```text
 //! ranks, offsets   count each chunk, sum the counts, continue each chunk from the sum before it
 //! expand           each chunk of the list finds its first run by binary search, and continues from there
-//! accumulate       each chunk aggregates in a small table of its own, one entry per place; evicted entries, and those
+//! accumulate       each chunk aggregates in a small separate table, one entry per place; evicted entries, and those
 //!                  left at the end, are added to the group's cells with atomics
 //! ```
 //!

@@ -12,7 +12,7 @@ use crate::table::distinct::Positions;
 
 /// For each row of a column, the first row with the same key; for any other key, the first row that has it.
 ///
-/// Both depend on the column alone, so they are the same on every device. Numbering, grouping and joining are based on
+/// Both depend only on the column, so they are the same on every device. Numbering, grouping and joining are based on
 /// them: [`factorize`](super::factorize) also assigns ids, and [`ColumnIndex`](crate::ColumnIndex) also finds all rows
 /// of a key.
 ///

@@ -25,7 +25,7 @@ pub(super) fn sizes(functions: &Functions) -> Uint16 {
 }
 
 impl OpenCl {
-    /// The program for domains of as many axes as this plan's.
+    /// The program for domains with the number of axes of this plan's domain.
     pub(super) fn perfect(&self, plan: &PerfectPlan) -> Result<Program> {
         self.program(PERFECT, &[("AXES", plan.axes()), ("GROUP", self.0.sizes.group as u32)])
     }

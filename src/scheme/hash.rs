@@ -18,7 +18,7 @@
 //! - One mixer with a different seed XOR-ed in first for each function: two keys whose XOR equals that of two seeds
 //!   swap their buckets (`h1(k) = h2(k')` and the reverse), and tables of two functions fail to build. `between` breaks
 //!   that symmetry.
-//! - The finaliser with `before` and `between` alone: its first step XORs the halves of a key, so keys whose halves are
+//! - The finaliser with only `before` and `between`: its first step XORs the halves of a key, so keys whose halves are
 //!   equal (or differ by a constant) keep 16 bits of 32, and 40% of tables of 20,000 such keys with two functions at
 //!   load 0.45 could not be built, some lacking 7,500 slots. `times` spreads them first: over 26 patterns of keys
 //!   (counters, strides, reversed bits, grids, floats, Morton order, ..) and 300 seeds each, the tables then fail as

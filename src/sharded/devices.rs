@@ -131,7 +131,7 @@ pub(super) fn is_out_of_memory(error: &Error) -> bool {
     }
 }
 
-/// Whether an error depends on the contents of a shard alone, so that it recurs on every device.
+/// Whether an error depends only on the contents of a shard, so that it recurs on every device.
 pub(super) fn is_of_contents(error: &Error) -> bool {
     matches!(
         error,

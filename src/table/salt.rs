@@ -95,7 +95,7 @@ mod tests {
         Ok(())
     }
 
-    /// A table that was built before salts existed, at a late attempt, with constants that depend on the seed alone. It
+    /// A table that was built before salts existed, at a late attempt, with constants that depend only on the seed. It
     /// keeps these constants.
     #[test]
     fn a_late_attempt_in_a_file_of_format_2_has_no_salt() -> Result<()> {

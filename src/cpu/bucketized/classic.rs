@@ -7,7 +7,7 @@
 //!
 //! A breadth-first search for a free slot moves pairs through several buckets, and relies on the words that it read.
 //! Several threads would need locks, and the paper builds its table with one thread. The key that marks empty slots is
-//! not stored in the image: its value goes to [`Placed::outside`].
+//! not stored in the image: its value is stored in [`Placed::outside`].
 
 use wide::u32x8;
 

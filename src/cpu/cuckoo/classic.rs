@@ -14,7 +14,7 @@
 //! counts the slots that a lookup does not reach. In a set (Section 4.4) a chain ends if it swaps a key for the same
 //! key, and that pass empties the slots that it counts (`scheme/cuckoo_set.rs` explains why the first slot of each key
 //! is kept). So of each key, all pairs but one are counted as duplicates. The key of the empty marker is not stored in
-//! the image: its value goes to [`Placed::outside`].
+//! the image: its value is stored in [`Placed::outside`].
 
 use std::array;
 use std::ops::Range;

@@ -18,7 +18,7 @@
 //! If only the keys of a short column are to be numbered, one pass does it without these structures (`brief.rs`).
 //!
 //! Why the rows are not partitioned first: partitioning writes each row once more. Cells are prefetched a block ahead,
-//! and one core waits for a hundred of them at once, which took less time than the partitioning alone.
+//! and one core waits for a hundred of them at once, which took less time than only the partitioning.
 //!
 //! These tables are not tables of this crate's schemes: they are not canonical, have no files, and do not change.
 

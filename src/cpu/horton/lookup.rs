@@ -13,7 +13,7 @@
 //! on the result. At load 0.9 about 14 % of the hits and 5 % of the misses read a second bucket.
 //!
 //! In contrast to the cuckoo table, there are no queues by age. A key has at most two probes, and few keys of a block
-//! have a second one, so second probes need no blocks of their own, and answers are in the order of the keys.
+//! have a second one, so second probes need no separate blocks, and answers are in the order of the keys.
 
 use wide::u32x8;
 

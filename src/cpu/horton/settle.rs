@@ -7,7 +7,7 @@
 //!                      resolve the one before it
 //! aim:           a token that has tried all places: the entry of its first tag = STASH, by an atomic or
 //! resolve:       the least word of the target's free slots is below my offer: exchange them
-//!                the rejected offer, mine or the displaced one, goes to the queue
+//!                the rejected offer, mine or the displaced one, is queued
 //! ```
 //!
 //! An offer in the queue contains everything to continue (`offer.rs`), together with the header of its home, which is

@@ -3,7 +3,7 @@
 //! ```text
 //! bounds   run of the key whose first row is f:   rows[bounds[f]..bounds[f + 1]]     (empty if f is not a first row)
 //! count    each thread has a range of first rows, reads the first row of every row, and counts those of its range
-//! split    prefix sums of the counts are the starts of runs; each thread reads all rows again and writes its own ones
+//! split    prefix sums of the counts are the starts of runs; each thread reads all rows again and writes its range
 //! ```
 //!
 //! The runs of a thread are one range of `rows`, so threads never write to the same place, and the rows of a run

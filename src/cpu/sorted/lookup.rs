@@ -11,7 +11,7 @@ use super::super::memory::prefetch;
 use crate::backend::Word;
 use crate::scheme::sorted::search::{half, key, word};
 
-/// Maps a cell of an image to a number: the key alone, or the key in the upper bits.
+/// Maps a cell of an image to a number: the key, or the key in the upper bits.
 pub(super) trait Says<K>: Copy {
     /// The greatest number of a cell with this key.
     fn greatest(self, key: K) -> u64;
@@ -34,7 +34,7 @@ impl Says<u32> for Pairs {
     }
 }
 
-/// A key alone.
+/// A key without a value.
 #[derive(Clone, Copy)]
 pub(super) struct Keys;
 

@@ -46,7 +46,7 @@ impl OpenCl {
         }
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs always have values.
+    /// The program for lookups in the tables of this plan, with values or only for bits. Runs always have values.
     pub(super) fn bucketized_lookup(
         &self,
         plan: &BucketizedPlan,
@@ -123,7 +123,7 @@ impl Passes<Bucketized> for OpenCl {
         }
     }
 
-    /// Canonical tables: upper halves are placed alone, because they alone decide the places; then the values are
+    /// Canonical tables: only upper halves are placed, because they decide the places; then the values are
     /// assigned. Takes two kernels in addition to those of [`place`](Passes::place), and half of the image's memory.
     fn partial_build(
         &self,

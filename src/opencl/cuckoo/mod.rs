@@ -85,7 +85,7 @@ fn slots<S: CuckooImage>(plan: &S::Plan) -> usize {
 
 #[diagnostic::do_not_recommend]
 impl<S: CuckooImage> Passes<S> for OpenCl {
-    /// Canonical tables: upper halves are placed like those of a set, because they alone decide the places; then the
+    /// Canonical tables: upper halves are placed like those of a set, because they decide the places; then the
     /// values are assigned. Takes two further kernels, and half of the image's memory.
     fn partial_build(
         &self,

@@ -63,7 +63,7 @@ impl OpenCl {
         self.program(HORTON_STASH, &parameters(plan, self.0.sizes.group))
     }
 
-    /// The program for lookups in the tables of this plan, with values or for bits alone. Runs always have values.
+    /// The program for lookups in the tables of this plan, with values or only for bits. Runs always have values.
     pub(super) fn horton_lookup(&self, plan: &HortonPlan, shape: LookupShape, values: bool) -> Result<Program> {
         let mut parameters = parameters(plan, self.lookup_group(shape));
         let lanes = match shape {
@@ -139,7 +139,7 @@ impl OpenCl {
         launch.buffer(stashed).over(stashed.len())
     }
 
-    /// A lookup in one of the shapes, with values or for bits alone.
+    /// A lookup in one of the shapes, with values or only for bits.
     pub(super) fn horton_answers(
         &self,
         shape: LookupShape,

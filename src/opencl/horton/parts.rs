@@ -68,7 +68,7 @@ impl OpenCl {
         values: &Buffer<u32>,
     ) -> Result<Option<(Buffer<u64>, Placed)>> {
         let pairs = keys.len();
-        // Free slots and tokens have 32-bit numbers. There are at most as many as slots.
+        // Free slots and tokens have 32-bit numbers. There are at most as many of each as slots.
         let slots = plan.slots();
         let unfit = plan.kind() == Kind::Classic || pairs == 0 || pairs as u64 > slots || slots > u64::from(u32::MAX);
         if unfit || self.build_route(pairs)? == BuildRoute::Direct {

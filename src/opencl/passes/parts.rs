@@ -61,10 +61,10 @@ impl Partitioning {
     /// Pairs of a group.
     pub(in crate::opencl) const TILE: u64 = (GROUP * EACH) as u64;
 
-    /// For a table of this many buckets, in parts of 2 to the power of `part_bits`.
+    /// Partitions pairs for a table of this many buckets, in parts of 2 to the power of `part_bits`.
     pub(in crate::opencl) fn new(pairs: usize, buckets: u32, part_bits: u32) -> Partitioning {
         let parts = ((buckets.max(1) - 1) >> part_bits) + 1;
-        // About as many digits in each of the two passes.
+        // The two passes have about the same number of digit values.
         let fine_bits = (u32::BITS - (parts - 1).leading_zeros()) / 2;
         let coarse = ((parts - 1) >> fine_bits) + 1;
         let region = capacity(pairs, buckets, fine_bits + part_bits);

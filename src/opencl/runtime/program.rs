@@ -3,7 +3,7 @@
 //! ```text
 //! program = numbers, printed from the Rust constants        #define KOEL_MIX_FIRST 0x85ebca6bu ..
 //!           #line 1 "scheme.clh"     cl/scheme.clh
-//!           #line 1 "tally.clh"    cl/tally.clh, and what else the file needs
+//!           #line 1 "tally.clh"    cl/tally.clh, and the other files that it needs
 //!           #line 1 "cuckoo.cl"    cl/cuckoo.cl
 //! options = -cl-std=CL1.2, -DKOEL_PARTIAL=1 in the partial tier, and a -D for each parameter   -DKOEL_FUNCTIONS=4 ..
 //! ```

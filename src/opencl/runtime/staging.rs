@@ -5,7 +5,7 @@
 //! download    the bus fills slots; the threads read one while the next ones are filled
 //! ```
 //!
-//! A driver transfers ordinary memory by one thread through a small pinned buffer of its own, at a fraction of the
+//! A driver transfers ordinary memory by one thread through a small internal pinned buffer, at a fraction of the
 //! bus's rate (on an H200 8.5 GB/s to the device and 16 from it, against 55 in each direction from pinned memory).
 //!
 //! The slots are allocated on first use, at most [`MOST_SLOTS`] of them, and are freed with the device. A transfer

@@ -1,4 +1,4 @@
-//! How long the device was busy: the sum over the commands that one thread enqueued while one of its clocks ran.
+//! The time that the device was busy with the commands that one thread enqueued while one of its clocks ran.
 //!
 //! The driver records start and end of each command if the queue has profiling enabled. Events of commands are stored
 //! only while a clock runs, and only for its thread, so threads that share a device do not affect each other's times.

@@ -54,7 +54,7 @@ impl OpenCl {
         self.program(SIGNPOST, &parameters::<L>(posts, self.0.sizes.group))
     }
 
-    /// The program of their lookups, with values or for bits alone.
+    /// The program of their lookups, with values, or only for bits.
     pub(in crate::opencl) fn signposts_lookup<L: Layout>(
         &self,
         posts: Posts,

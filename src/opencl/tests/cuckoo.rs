@@ -74,8 +74,8 @@ fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result
     panic!("{plan:?} takes {} pairs in no attempt", keys.len());
 }
 
-/// Looks up queries on the device, alone and by runs, and compares each result with the sequential lookup in the same
-/// image.
+/// Looks up queries on the device, one key at a time and by runs, and compares each result with the sequential lookup
+/// in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
     let expected: Vec<_> = queries.iter().map(|&query| Cuckoo::find(plan, &words, query)).collect();

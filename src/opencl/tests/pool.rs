@@ -1,4 +1,4 @@
-//! Cached memory: what is reused, what never is, and what happens if there is no other memory.
+//! Cached memory: which memory is reused or never reused, and what happens if there is no other memory.
 
 use super::interop::{given, taken};
 use super::*;

@@ -95,8 +95,8 @@ fn build(cl: &OpenCl, scheme: &RobinHood, keys: &[u32], values: &[u32]) -> Resul
     panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
 }
 
-/// Looks up queries on the device, alone and by runs, and compares each result with the sequential lookup in the same
-/// image.
+/// Looks up queries on the device, one key at a time and by runs, and compares each result with the sequential lookup
+/// in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &RobinHoodPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
     let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
     let expected: Vec<_> = queries.iter().map(|&query| RobinHood::find(plan, &words, query)).collect();

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! **The image does not depend on the order.** The groups are sets. A token's proposals are a fixed list of (bucket,
-//! word) that depends on its own group only, because no two tokens use one entry and the key that leaves with a tag is
+//! word) that depends only on its group, because no two tokens use one entry and the key that leaves with a tag is
 //! always the same one. So this is Gale and Shapley's deferred acceptance again: free slots end with the greatest words
 //! that were ever offered to them. Ages increase along a list, so a token that was rejected often becomes strong.
 //!

@@ -46,7 +46,7 @@ pub struct Moves {
 pub(super) struct Path {
     /// Buckets in which slots are being freed: nothing is moved to them.
     pub(super) buckets: Vec<u32>,
-    /// Homes with a key that is being remapped: no other key of theirs is exchanged.
+    /// Homes with a key that is being remapped: no other key of these homes is exchanged.
     pub(super) homes: Vec<u32>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) const MOST_OFFERS: u32 = 64;
 pub(crate) struct Leavers {
     /// A bit for each tag that occurs.
     pub tags: u32,
-    /// A bit for each tag whose representative goes to the stash with the surplus.
+    /// A bit for each tag whose representative is moved to the stash with the surplus.
     pub stashed: u32,
     /// The number of tokens.
     pub tokens: u32,

@@ -19,7 +19,7 @@
 //! greatest value is kept.
 //!
 //! **Why it is fast.** Each line of the image is written when its pairs are partitioned, and read and written once when
-//! its part is placed. Values need not be found afterwards, as is necessary where threads exchange words alone.
+//! its part is placed. Values need not be found afterwards, as is necessary if threads exchange only words.
 //!
 //! This module cannot insert into an existing image. `place.rs` and `values.rs` do, and they also build small tables,
 //! tables with crowded keys, and tables for which memory is short.

@@ -1,4 +1,4 @@
-//! Words, on all threads at once: the rule and the proofs of `../canonical.rs`, with words alone.
+//! Words, on all threads at once: the rule and the proofs of `../canonical.rs`, without values.
 //!
 //! ```text
 //! each thread:   loop  offers = a whole block of displaced ones, else fresh keys, else any displaced ones; end if none

@@ -74,7 +74,7 @@ impl OpenCl {
         self.program(BUCKETIZED_WIDE, &parameters::<L>(self.0.sizes.group))
     }
 
-    /// The program of their lookups, with values or for bits alone.
+    /// The program of their lookups, with values or only for bits.
     pub(in crate::opencl) fn lines_lookup<L: Layout>(&self, shape: LookupShape, values: bool) -> Result<Program> {
         let mut parameters = parameters::<L>(self.lines_group(shape));
         parameters.extend(self.lines_lookup_parameters(shape, values));
