@@ -77,7 +77,7 @@ pub struct Chunk<Queries, Bits, Words> {
     /// Buffers for answers, to be overwritten or replaced: those that a pass over an earlier chunk of the same length
     /// returned, or `None`.
     pub bits: Option<Bits>,
-    /// The same for each column of words.
+    /// Such a buffer for each column of words.
     pub words: Vec<Words>,
 }
 

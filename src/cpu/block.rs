@@ -248,7 +248,7 @@ pub(super) struct Workspace {
 pub(super) struct Workspaces {
     /// Each is a slice of one workspace.
     free: SegQueue<Box<[Workspace]>>,
-    /// How often there was no memory for a workspace, or for a queue in one.
+    /// The number of times that there was no memory for a workspace, or for a queue in one.
     shortages: AtomicU64,
 }
 

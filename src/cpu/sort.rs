@@ -45,7 +45,7 @@ const SPREAD_BITS: u32 = 10;
 const SETTLED: usize = 1 << 17;
 /// Values of a digit within a bucket: two passes for the remaining bits after a spread of 2^24 pairs.
 const COUNTS: usize = 1 << 11;
-/// The same for small buckets, for which clearing and summing [`COUNTS`] counts would take too long.
+/// Values of a digit within a small bucket, for which clearing and summing [`COUNTS`] counts would take too long.
 const FEW_COUNTS: usize = 1 << 8;
 const FEW: usize = 1 << 11;
 /// Up to this many words are sorted by insertion.

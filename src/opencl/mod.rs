@@ -90,9 +90,9 @@ struct Inner {
     staging: Arc<staging::Staging>,
     /// The CPU that works in place of a device of the partial tier.
     builder: Option<Cpu>,
-    /// How lookups read buckets, once this is known.
+    /// The shape of lookups, once it is known.
     shape: Mutex<Option<LookupShape>>,
-    /// How tables are built, if this was set.
+    /// The route of builds, if it was set.
     route: Mutex<Option<BuildRoute>>,
 }
 
@@ -144,7 +144,7 @@ impl OpenCl {
         Error::Device { device: self.0.info.to_string(), doing: doing.into(), message: describe(&error.into()) }
     }
 
-    /// The same for an allocation of this many `bytes`.
+    /// As [`failed`](Self::failed), for an allocation of this many `bytes`.
     fn failed_allocating(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {
@@ -153,8 +153,8 @@ impl OpenCl {
         }
     }
 
-    /// The same for a use of `bytes` bytes of memory. Drivers that allocate late report a lack of memory only when it
-    /// is used. "Out of resources" may have any cause here, including a faulty kernel.
+    /// As [`failed`](Self::failed), for a use of `bytes` bytes of memory. Drivers that allocate late report a lack of
+    /// memory only when it is used. "Out of resources" may have any cause here, including a faulty kernel.
     fn failed_using(&self, doing: impl Into<String>, bytes: u64, error: impl Into<ocl::Error>) -> Error {
         let error = error.into();
         match error.api_status() {

@@ -83,7 +83,7 @@ impl OpenCl {
         OpenCl(Arc::new(self.anew(staged, Sizes { group, ..self.0.sizes })))
     }
 
-    /// The same device with slots of this many bytes, which all transfers use that fill half of one.
+    /// The same device with slots of this many bytes, used by all transfers that fill at least half of one.
     fn with_slots(&self, bytes: usize) -> OpenCl {
         let sizes = Sizes { slot: bytes, shortest: bytes / 2, ..self.0.sizes };
         OpenCl(Arc::new(self.anew(true, sizes)))

@@ -95,7 +95,7 @@ pub enum Violation {
     /// The number of pairs, or tombstones, differs from the one that the table states.
     #[error("the table states {expected} {what}, but its image has {found}")]
     Count {
-        /// What was counted.
+        /// The name of what was counted.
         what: &'static str,
         /// The number in the header.
         expected: u64,

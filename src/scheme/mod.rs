@@ -120,7 +120,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a table changes after it is built. This is the only list of which kind does what.
+/// How a table changes after it is built. This is the only list of what each kind does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Updates {

@@ -54,7 +54,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.built_from(0, slots, pairs)
     }
 
-    /// The same, from this attempt on; all earlier ones are known to fail.
+    /// A table of these pairs with this many slots, from this attempt on; all earlier ones are known to fail.
     pub(super) fn built_from(&self, attempt: u32, slots: u64, pairs: &PairsOf<B, S>) -> Result<Image<B, S>> {
         // They are distinct, unless a mapped file is inconsistent.
         let mut rows = Rows::of(&pairs.keys, &pairs.values);

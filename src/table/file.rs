@@ -142,7 +142,7 @@ impl<'a> Source<'a> {
         self.bad(format!("it holds scheme number {number}, which this koel does not know: use a newer one"))
     }
 
-    /// Where the image begins.
+    /// The position of the image in the file.
     fn image_at(&self) -> u64 {
         self.section.base + HEADER_BYTES as u64
     }
@@ -291,7 +291,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         Ok(Self::open_with_digest(backend, section, contents)?.0)
     }
 
-    /// The same, with the digest.
+    /// As [`open_part`](Self::open_part); also returns the digest.
     pub(crate) fn open_with_digest(backend: &B, section: Section<'_>, contents: Contents) -> Result<(Self, Digest)> {
         let mut source = Source::open(section)?;
         let (plan, scheme) = source.plan::<S>()?;

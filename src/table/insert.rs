@@ -139,7 +139,7 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
         self.merged(&batch.keys, &batch.values, self.settings.duplicates)
     }
 
-    /// The same for [`upsert`](Self::upsert).
+    /// The result of [`upsert`](Self::upsert), without changing the table; `None` for an empty batch.
     pub(crate) fn upserting(&self, keys: &[S::Key], values: &[S::Value]) -> Result<Option<Change<B, S>>> {
         let batch = self.upload_pairs(keys, values)?;
         self.merged(&batch.keys, &batch.values, Duplicates::KeepLast)

@@ -32,7 +32,7 @@ pub enum KeyType {
         /// Letters of a key.
         k: u32,
     },
-    /// The same, but the key of a window is the smaller of its number and that of its reverse complement, which is at
+    /// As `Kmers`, but the key of a window is the smaller of its number and that of its reverse complement, which is at
     /// the same place on the other strand. So a sequence and its other strand have the same keys. Queries are created
     /// in the same way.
     CanonicalKmers {

@@ -27,7 +27,7 @@ pub(super) const NO_OFFER: u64 = 0;
 pub(super) struct Offer {
     pub(super) home: u32,
     pub(super) token: u32,
-    /// How often the token has offered all its tags. Selects the function, modulo the number of functions.
+    /// The number of times that the token has offered all its tags; selects the function, modulo their number.
     pub(super) round: u32,
     /// The number of the tag among those of the home.
     pub(super) rank: u32,

@@ -36,7 +36,7 @@ pub(super) struct Found {
     pub(super) page: usize,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Where the free slots end, counted from the start.
+    /// The end of the free slots, counted from the start.
     pub(super) free_end: usize,
 }
 

@@ -22,7 +22,7 @@ use crate::parallel::{each, threads};
 const RANGES: usize = 16;
 
 pub(super) struct Runs {
-    /// Where the run of each first row begins, and the end of the last.
+    /// The start of the run of each first row, and the end of the last run.
     bounds: Memory<u32>,
     rows: Memory<u32>,
 }

@@ -99,7 +99,7 @@ pub(super) fn answer(words: &[u64], queries: &[u32], values: &mut [u32], found: 
     }
 }
 
-/// The same for keys and values in columns. The values of a block are prefetched before the first is read.
+/// As [`answer`], for keys and values in columns. The values of a block are prefetched before the first is read.
 pub(super) fn answer_columns<K: Word, V: Word>(
     (column, values): (&[K], &[V]),
     queries: &[K],

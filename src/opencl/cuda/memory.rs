@@ -216,7 +216,7 @@ impl Memory {
         self.block.address() + self.part.as_ref().map_or(0, |part| part.offset as u64)
     }
 
-    /// Whether it is an array that was imported without a copy.
+    /// Whether this is an array that was imported without a copy.
     pub fn is_in_place(&self) -> bool {
         self.part.is_some()
     }

@@ -32,7 +32,7 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// Keys and their values.
 type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
-/// What processes a chunk. The result is the same.
+/// The work-items that process a chunk. Both strategies have the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::opencl) enum Strategy {
     /// A single work-item: on CPUs.
@@ -105,7 +105,7 @@ impl OpenCl {
         self.sort_pairs_by(strategy, strategy.most_chunks(), keys, values)
     }
 
-    /// The same with this strategy, in at most this many chunks.
+    /// As [`run_sort_pairs`](Self::run_sort_pairs), with this strategy, in at most this many chunks.
     pub(in crate::opencl) fn sort_pairs_by<K: Word, V: Word>(
         &self,
         strategy: Strategy,
@@ -198,7 +198,7 @@ impl<'a> Passes<'a> {
         scatter.over_groups_of(group, group * self.tiles, self.len)
     }
 
-    /// The same pass with one work-item per chunk.
+    /// As [`together`](Self::together), with one work-item per chunk.
     fn alone<K: Word, V: Word>(
         &self,
         shift: u32,

@@ -59,7 +59,7 @@ impl Tally {
         self.built(device, outside).map(|(placed, _)| placed)
     }
 
-    /// The same for a build one partition at a time, and the number of pairs that left their part.
+    /// As [`placed`](Self::placed), for a build one partition at a time; also returns the pairs that left their part.
     pub(in crate::opencl) fn built(&self, device: &OpenCl, outside: Option<(u32, u32)>) -> Result<(Placed, u64)> {
         let counts = self.read(device)?;
         let count = |status: Status| counts[status as usize];
@@ -79,13 +79,14 @@ impl Tally {
         Ok((placed, count(Status::Escaped)))
     }
 
-    /// The same for a batch of 64-bit keys or values (cl/tally_wide.clh), which have no sentinel pair.
+    /// As [`placed`](Self::placed), for a batch of 64-bit keys or values (cl/tally_wide.clh). Such batches have no
+    /// sentinel pair.
     pub(in crate::opencl) fn placed_wide<K: Word, V>(&self, device: &OpenCl) -> Result<Placed<K, V>> {
         self.built_wide(device, 0).map(|(placed, _)| placed)
     }
 
-    /// The same for a table with a stash, whose keys are counted as pairs that left their part. Also returns whether a
-    /// list of this capacity had space for all of them, and nothing else failed.
+    /// As [`placed_wide`](Self::placed_wide), for a table with a stash, whose keys are counted as pairs that left their
+    /// part. Also returns whether a list of this capacity had space for all of them, and nothing else failed.
     pub(in crate::opencl) fn placed_with_stash<K: Word, V>(
         &self,
         device: &OpenCl,
@@ -96,8 +97,8 @@ impl Tally {
         Ok((Placed { stash, ..placed }, all_fit))
     }
 
-    /// The same for a build one partition at a time. Also returns whether its list of this capacity had space for all
-    /// pairs that left their part.
+    /// As [`placed_wide`](Self::placed_wide), for a build one partition at a time. Also returns whether its list of
+    /// this capacity had space for all pairs that left their part.
     pub(in crate::opencl) fn built_wide<K: Word, V>(
         &self,
         device: &OpenCl,

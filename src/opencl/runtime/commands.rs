@@ -294,7 +294,7 @@ impl Drop for Pinned {
     }
 }
 
-/// How often a guard retries to wait for the end of a transfer before it aborts the process, and the pause in between.
+/// How many times a guard waits for the end of a transfer before it aborts the process, and the pause in between.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 

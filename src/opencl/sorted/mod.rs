@@ -24,7 +24,7 @@ impl OpenCl {
         Ok(self.kernel(&self.sorted()?, name)?.buffer(image))
     }
 
-    /// The same with the parameters of a search.
+    /// As [`sorted_kernel`](Self::sorted_kernel), followed by the parameters of a search.
     fn sorted_search<'a>(
         &'a self,
         plan: &SortedPlan,

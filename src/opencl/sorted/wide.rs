@@ -36,7 +36,7 @@ impl OpenCl {
         Ok(launch.value(plan.pairs()).value(plan.slot_count()).value(columns::key_words::<L>(plan.slot_count())))
     }
 
-    /// The same with the steps of a search.
+    /// As [`columns_kernel`](Self::columns_kernel), followed by the number of steps of a search.
     fn columns_search<'a, L: Layout>(
         &'a self,
         plan: &ColumnsPlan<L>,

@@ -23,7 +23,7 @@ fn built(plan: &PerfectPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
     (image, placed)
 }
 
-/// The same by the simple rule.
+/// The image of the simple rule, and the result of placing.
 fn reference(plan: &PerfectPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placing) {
     let mut image = vec![u64::MAX; plan.words() as usize];
     let placing = Perfect::place(plan, &mut image, pairs);

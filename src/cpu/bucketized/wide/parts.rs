@@ -278,7 +278,7 @@ fn arrive<L: Layout>(
     late
 }
 
-/// The same for one pair; returns 1 if its line is full, and queues it as number `late`.
+/// Stores one pair in its line; if the line is full, queues it as number `late`, and returns 1.
 #[inline(always)]
 fn take<L: Layout>(
     functions: &LineFunctions<L::Key>,

@@ -21,7 +21,7 @@ fn keys_of<K: Key>(upper: impl Fn(u64) -> bool, count: usize) -> Vec<K> {
     keys
 }
 
-/// Those whose home is the first line of a table for [`EXPECTED`] keys.
+/// Distinct keys whose home is the first line of a table for [`EXPECTED`] keys.
 fn at_front<K: Key>(count: usize) -> Vec<K> {
     keys_of(|hash| hash >> 53 == 0, count)
 }

@@ -32,7 +32,7 @@ pub(crate) fn columns<L: Layout>(image: &[u64], slots: u32) -> (&[L::Key], &[L::
     (bytemuck::cast_slice(keys), bytemuck::cast_slice(values))
 }
 
-/// The same as words, mutable.
+/// The words of the columns of keys and of values, mutable.
 pub(crate) fn columns_mut<L: Layout>(image: &mut [u64], slots: u32) -> (&mut [u64], &mut [u64]) {
     image.split_at_mut(image.len().min(key_words::<L>(slots) as usize))
 }
