@@ -1,7 +1,7 @@
 //! The memory that the process takes at most under `--memory`: the limit and 60 MB, whatever the columns and the format are.
 //!
 //! With `KOEL_TEST_FULL` the table of all shapes, formats and limits is printed, as docs/performance/limited.md has it:
-//! `KOEL_TEST_FULL=1 cargo test --release -p koel-cli --test cli -- peaks:: --nocapture`.
+//! `KOEL_TEST_FULL=1 cargo test --release -p koel-cli --test cli -- peaks_of_ --nocapture`.
 
 use std::fs::File;
 use std::io::Write;
@@ -224,4 +224,23 @@ fn peaks_of_all_shapes_and_formats() {
     }
     println!("{table}");
     assert!(above.is_empty(), "above the limit and 60 MB: {above:?}");
+}
+
+/// A few shapes under 1 GiB, the greatest limit of the promise; each takes minutes.
+#[test]
+#[cfg(target_os = "linux")]
+fn peaks_of_large_tables() {
+    if !full() {
+        return;
+    }
+    let (folder, limit) = (Folder::new(), 1 << 30);
+    for name in ["lists of 50,000 numbers", "400 numbers", "texts of 1 MB", "15 numbers"] {
+        let shape = SHAPES.iter().find(|shape| shape.name == name).expect("a shape");
+        write(&folder, shape, 1280 << 20);
+        for format in ["parquet", "arrow"] {
+            let most = measured(&folder, format, limit).expect("types of the format");
+            let _ = writeln!(std::io::stderr(), "{name} to .{format}: {} MB", most / MB);
+            assert!(most <= limit + 60 * MB, "{name} to .{format}: {} MB of {} MB", most / MB, limit / MB);
+        }
+    }
 }
