@@ -4,14 +4,14 @@ use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_koel-examples"));
-    program.args(arguments).env("KOEL_OPENCL", "off").output().unwrap()
+    program.args(arguments).env("KOEL_OPENCL", "off").output().expect("the program is built")
 }
 
 #[test]
 fn without_a_subcommand_all_examples_are_listed() {
     let output = run(&[]);
     assert!(!output.status.success());
-    let help = String::from_utf8(output.stderr).unwrap();
+    let help = String::from_utf8(output.stderr).expect("UTF-8");
     let names = "find-picture group-by intersection kmer-reads parquet-join sparse-image sparse-painting stress tpch-join \
                  unique-words voxel-mesh";
     for name in names.split(' ') {

@@ -10,8 +10,9 @@
 //!
 //! A bucket's type does not take a bit of a pair's word (in the paper it takes one from a value): it is encoded in the
 //! order of the first two words. That takes two pairs, and a Type B bucket has them, because it contains exactly S - 1
-//! >= 3 items. In a canonical table that many of its own keys stay. In a classic table a removal moves one of its items
-//! home at once, or makes the bucket Type A if there are few enough. Buckets with one pair or none are Type A.
+//! items, which is at least 3. In a canonical table that many of its own keys stay. In a classic table a removal moves
+//! one of its items home at once, or makes the bucket Type A if there are few enough. Buckets with at most one pair are
+//! Type A.
 //!
 //! No function here trusts the image: every index comes from the functions of the plan, and a missing slice is treated
 //! as empty.
