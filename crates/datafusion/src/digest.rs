@@ -1,14 +1,14 @@
 //! `koel_digest(columns..)`: a digest of rows that does not depend on their order.
 //!
 //! ```text
-//! row       the columns' values as bytes (arrow-row), nulls too; a seed of their types
-//! hash      128 bits of it
+//! row       the columns' values as bytes (arrow-row), nulls too; the types determine the seed
+//! hash      128 bits of the row
 //! digest    the number of rows, and the sum of the hashes modulo 2^128
 //! ```
 //!
 //! A sum does not depend on the order, so partitions, devices and machines may add in any order. Duplicate rows count
 //! twice, which an exclusive or would lose. Texts are equal whether they are `Utf8`, `LargeUtf8`, `Utf8View` or in a
-//! dictionary; so are bytes. Floats count by their bits.
+//! dictionary; the same holds for bytes. Floats are compared by their bits.
 //!
 //! The hash is fast, not cryptographic: an attacker who chooses the rows can create equal digests.
 
@@ -24,7 +24,7 @@ use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
-/// The aggregate `koel_digest(columns..)`: text, `rows:digest`.
+/// The aggregate `koel_digest(columns..)`. The result is a text, `rows:digest`.
 ///
 /// Cost: a pass over the columns, and 16 bytes of hashes per row. [`with_koel`](crate::WithKoel::with_koel) registers
 /// it.

@@ -13,8 +13,8 @@ use datafusion::physical_plan::{
     Statistics,
 };
 
-/// Shows in plans why the operator below it was not replaced. It returns that operator's streams: rows do not pass
-/// through it.
+/// Shows in plans why the operator below it was not replaced. It returns that operator's streams, so it does not
+/// process rows.
 #[derive(Debug)]
 pub struct KoelNoteExec {
     below: Arc<dyn ExecutionPlan>,
@@ -38,7 +38,7 @@ impl KoelNoteExec {
     }
 }
 
-/// The name that identifies a note: a downcast finds the operator below.
+/// The name that identifies a note. A downcast cannot, because it finds the operator below.
 pub(crate) const NAME: &str = "KoelNoteExec";
 
 impl ExecutionPlan for KoelNoteExec {

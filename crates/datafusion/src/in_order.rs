@@ -34,10 +34,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The number of batches that each partition may read ahead if there is no memory for more.
 const AHEAD: usize = 2;
-/// The number if there is memory, limited so that a slow reader does not buffer the whole result.
+/// The number of batches if there is memory, limited so that a slow reader does not buffer the whole result.
 const MOST_AHEAD: usize = 64;
 
-/// One partition: those of its input, concatenated by number.
+/// An operator with one output partition: the partitions of its input, concatenated by number.
 #[derive(Debug)]
 pub struct KoelInOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -19,11 +19,11 @@
 //! # Modules
 //!
 //! ```text
-//! session.rs, options.rs   koel for a session, and its options
-//! cluster.rs                   the same for workers of a cluster
-//! rule.rs, fallback_reason.rs which operators koel replaces, and why it does not replace others
+//! session.rs, options.rs       koel for a session, and its options
+//! cluster.rs                   koel for workers of a cluster
+//! rule.rs, fallback_reason.rs  which operators koel replaces, and why it does not replace others
 //! merges.rs                    sort-merge joins as hash joins
-//! ordered.rs, in_order.rs  plans whose rows have one order
+//! ordered.rs, in_order.rs      plans whose rows have one order
 //! join/exec.rs                 the join operator and its role in plans
 //! join/spec.rs                 its parameters;          metrics.rs: its metrics
 //! join/build.rs                the build side;          index.rs: its keys;  bits.rs: which rows have a match
@@ -38,9 +38,9 @@
 //! aggregate/kept.rs            keys of the latter;      accumulate.rs: sums, counts, extremes and means
 //! digest.rs                    koel_digest(columns..)
 //! sums/                        exact sums and means of floats, under the names sum, avg and mean
-//! shown.rs, metrics.rs     output of operators in EXPLAIN and EXPLAIN ANALYZE
+//! shown.rs, metrics.rs         output of operators in EXPLAIN and EXPLAIN ANALYZE
 //! source.rs                    streams as plans, as input for DataFusion's operators
-//! device.rs, error.rs      devices by name;         koel's errors as DataFusion's
+//! device.rs, error.rs          devices by name;         koel's errors as DataFusion's
 //! ```
 //!
 //! Sums and means of floats are exact: the exact sum of the values, or its quotient by their count, rounded once to the

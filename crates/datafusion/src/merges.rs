@@ -32,7 +32,7 @@ pub(crate) fn hashed(
     below(plan, is_ordered, takes)
 }
 
-/// As [`hashed`], for a part of a plan; `is_ordered` is whether operators above require its order.
+/// Rewrites a part of a plan as [`hashed`] does; `is_ordered` is whether operators above require its order.
 fn below(
     node: Arc<dyn ExecutionPlan>,
     is_ordered: bool,
@@ -54,7 +54,7 @@ fn below(
         return replace_children_if_necessary(node, vec![child]);
     }
     let wants = node.required_input_ordering();
-    // The order of children is irrelevant if the node has none. Nodes do not always say whose order they preserve.
+    // The order of children is irrelevant if the node has none. Nodes do not always report which order they preserve.
     let is_handed_on = is_ordered && node.output_ordering().is_some() && !node.is::<SortExec>();
     let of = |(i, child): (usize, &Arc<dyn ExecutionPlan>)| {
         let is_wanted = wants.get(i).is_some_and(Option::is_some);
@@ -71,10 +71,10 @@ pub(crate) fn why_not(join: &SortMergeJoinExec, refused: impl Fn(&HashJoinExec) 
     hashed.and_then(|hashed| refused(&hashed)).unwrap_or_else(|| "those above count on the order of its rows".into())
 }
 
-/// The inputs without their sorts. `None` if an input is sorted by itself.
+/// The inputs without their sorts. `None` if an input is already sorted without a `SortExec`.
 fn unsorted(join: &SortMergeJoinExec) -> Option<[Arc<dyn ExecutionPlan>; 2]> {
     let of = |input: &Arc<dyn ExecutionPlan>| {
-        // The order comes from the merge below, which may be replaced too.
+        // The order is created by the merge below, which may be replaced too.
         if input.is::<SortMergeJoinExec>() {
             return Some(Arc::clone(input));
         }

@@ -25,8 +25,8 @@ pub struct KoelOptions {
     pub merges: bool,
     /// `koel.notes`: whether plans say why koel does not execute a join or an aggregate.
     pub notes: bool,
-    /// `koel.build_cache_bytes`: the memory of build sides of joins that are kept for other queries, if they are of
-    /// Parquet or Arrow files; 0 keeps none. See [`KoelBuildCache`](crate::KoelBuildCache).
+    /// `koel.build_cache_bytes`: the memory of build sides of joins that are kept for other queries, if they are read
+    /// from Parquet or Arrow files; 0 keeps none. See [`KoelBuildCache`](crate::KoelBuildCache).
     pub build_cache_bytes: usize,
     /// `koel.build_cache_folder`: a folder for these build sides, so that processes share them; empty for none. Only
     /// koel may write to its files, because they are mapped.

@@ -42,7 +42,7 @@ use crate::join::KoelJoinExec;
 /// Advice in an error if DataFusion, which can spill, would return rows in another order.
 pub(crate) const NO_ORDER: &str = "koel.ordered needs all in memory: allow more, or SET koel.ordered = false";
 
-/// A plan whose rows have one order, if those of its scans do.
+/// Returns a plan whose rows have one order, if the rows of its scans do.
 ///
 /// # Errors
 /// The errors of DataFusion for nodes with other children.
@@ -55,7 +55,7 @@ pub(crate) fn in_one_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
     Ok(if is_one(&plan) { plan } else { in_order(&plan) })
 }
 
-/// A node whose rows have one order, if those of its children do.
+/// Returns a node whose rows have one order, if the rows of its children do.
 fn ordered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(coalesced) = node.downcast_ref::<CoalescePartitionsExec>() {
         let in_order = KoelInOrderExec::new(Arc::clone(coalesced.input()), coalesced.fetch());

@@ -1,12 +1,13 @@
-//! Groups of many kinds by stock DataFusion and by koel, side by side: times, and whether the answers are equal.
+//! Groups by many kinds of keys, by stock DataFusion and by koel, side by side: times, and whether the results are
+//! equal.
 //!
 //! ```text
 //! cargo run --release --example groups                       4 million rows, five runs of each, the fastest counts
 //! cargo run --release --example groups -- 1000000 9 opencl:0    rows, runs, koel.device
 //! ```
 //!
-//! `single` is one partition, `two` are partial and final aggregates of two. The sums are those of `integers`, and then
-//! those of `doubles`, which koel adds up exactly. Rows are created first and stay in memory.
+//! `single` is one partition; `two` is a partial and a final aggregate of two partitions. Sums are first over
+//! `integers`, and then over `doubles`, which koel adds exactly. Rows are created first and stay in memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use koel_datafusion::{KoelOptions, WithKoel};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Keys, and what they are.
+/// Keys, and their descriptions.
 const KEYS: [(&str, &str); 16] = [
     ("flag", "3 texts"),
     ("flag, mode", "21 pairs of texts"),

@@ -39,7 +39,7 @@ fn session(is_koel: bool, runtime: RuntimeEnvBuilder) -> Result<SessionContext> 
     Ok(SessionContext::new_with_state(builder.build()))
 }
 
-/// The answer of a query as text, and how long it took.
+/// The result of a query as text, and its duration.
 async fn answer(context: &SessionContext, sql: &str) -> Result<(String, Duration)> {
     let began = Instant::now();
     let batches = context.sql(sql).await?.collect().await?;
@@ -50,7 +50,7 @@ async fn answer(context: &SessionContext, sql: &str) -> Result<(String, Duration
 async fn skew(rows: usize) -> Result<()> {
     let sessions = [session(false, RuntimeEnvBuilder::new())?, session(true, RuntimeEnvBuilder::new())?];
     for context in &sessions {
-        // 100 keys of 78 rows each; of 1,000 probe rows 999 have the same one.
+        // 100 keys of 78 rows each; 999 of 1,000 probe rows have the same key.
         let build = "create table build as select (value - 1) / 78 as id, value as x from generate_series(1, 7800)";
         let probe = format!(
             "create table probe as select case when value % 1000 = 0 then value % 100 else 7 end as id, value as y \
@@ -79,7 +79,7 @@ async fn skew(rows: usize) -> Result<()> {
 async fn files(folder: &Path, rows: usize) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let context = session(false, RuntimeEnvBuilder::new())?;
-    // Neither file is in the order of its keys, and each key is there once.
+    // Neither file is in the order of its keys, and each key occurs once.
     for (name, factor) in [("left", 7_368_787), ("right", 15_485_863)] {
         let path = folder.join(name).with_extension("parquet");
         let made = format!("(value * {factor}) % {rows} as id, value * 3 as x, value * 5 as y");
@@ -107,7 +107,7 @@ async fn join(folder: &Path, who: &str, megabytes: Option<usize>) -> Result<()> 
     let sql = "select count(*) as n, sum(l.x - r.x) as x, sum(l.y) as l, sum(r.y) as r \
                from \"left\" as l join \"right\" as r on l.id = r.id";
     let answered = answer(&context, sql).await;
-    // What the system says of this process; elsewhere than on Linux nothing.
+    // The peak memory that Linux reports for this process; nothing on other systems.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map_or("not known", str::trim);
     match answered {

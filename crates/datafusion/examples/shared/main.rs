@@ -6,8 +6,9 @@
 //! ```
 //!
 //! `compare` writes a build side of ROWS rows [default: 1.5e7] and eight probe sides of PROBES rows [2e6] to Parquet
-//! files, unless FOLDER has them. Half of the probe rows have a match. It then runs the joins in each way of [`WAYS`],
-//! each in a new process, and compares the results. `run` is one of these processes: it runs the joins twice in one
+//! files, unless FOLDER has them. Half of the probe rows have a match. It then runs the joins by each method of
+//! [`WAYS`], each in a new process, and compares the results. `run` is one of these processes: it runs the joins twice
+//! in one
 //! session. DEVICE is `koel.device` [`cpu`]. Settings of DataFusion are read from the environment, such as
 //! `DATAFUSION_EXECUTION_TARGET_PARTITIONS=16`.
 
@@ -27,7 +28,7 @@ use koel_datafusion::{KoelOptions, WithKoel};
 /// The number of concurrent joins.
 const JOINS: usize = 8;
 
-/// The ways to run the joins. The last one is measured twice: the second process finds the file of the first.
+/// The methods to run the joins. The last one is measured twice: the second process finds the file of the first.
 const WAYS: [(&str, &str); 6] = [
     ("swapped", "DataFusion, which builds from the shorter side of each join"),
     ("stock", "DataFusion, a build side for each join"),
@@ -61,7 +62,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 
 /// Each key is in the build side once. Neither side is in the order of the keys.
 async fn files(folder: &Path, rows: usize, probes: usize) -> Result<()> {
-    // A note of the sizes, which is written last.
+    // A file with the sizes, which is written last.
     let (note, sizes) = (folder.join("sizes.txt"), format!("{rows} {probes}\n"));
     if std::fs::read_to_string(&note).is_ok_and(|found| found == sizes) {
         return Ok(());
@@ -89,7 +90,7 @@ async fn files(folder: &Path, rows: usize, probes: usize) -> Result<()> {
     Ok(std::fs::write(note, sizes)?)
 }
 
-/// Runs the joins in all ways and prints a table.
+/// Runs the joins by all methods and prints a table.
 fn compare(folder: &Path, device: &str) -> Result<()> {
     let kept = folder.join("kept");
     if kept.exists() {
@@ -135,7 +136,7 @@ async fn run(folder: &Path, how: &str, device: &str) -> Result<()> {
         }
         _ => return Err(wrong("HOW is swapped, stock, rebuild, cache or folder")),
     };
-    // Otherwise DataFusion builds from the shorter side, and there are eight build sides.
+    // Without this, DataFusion builds from the shorter side, and there are eight build sides.
     let config = SessionConfig::from_env()?.set_bool("datafusion.optimizer.join_reordering", how == "swapped");
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
     let builder = match options {
@@ -210,7 +211,7 @@ fn processors() -> Duration {
     Duration::from_millis(ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10)
 }
 
-/// The most memory that this process had at any time, with the pages of files that it maps, on Linux.
+/// The peak memory of this process, including the pages of files that it maps, on Linux.
 fn peak_megabytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());

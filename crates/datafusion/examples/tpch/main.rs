@@ -1,14 +1,14 @@
-//! The 22 queries of TPC-H by stock DataFusion and by koel, side by side: times, who made the joins and groups, and whether
-//! the answers are equal.
+//! The 22 queries of TPC-H by stock DataFusion and by koel, side by side: times, which of the two executed the joins
+//! and aggregates, and whether the results are equal.
 //!
 //! ```text
 //! cargo run --release --example tpch                             scale 1, three runs of each, the fastest counts
 //! cargo run --release --example tpch -- 0.1 5 opencl:0 9,18,21   scale, runs, koel.device, queries
-//! cargo run --release --example tpch -- 1 3 cpu 3 explain        and the plans of both with what their operators measured
+//! cargo run --release --example tpch -- 1 3 cpu 3 explain        also prints both plans with the metrics of operators
 //! ```
 //!
-//! The tables are made first and stay in memory, so that times are those of the queries alone. Settings of DataFusion come from the
-//! environment, such as `DATAFUSION_EXECUTION_TARGET_PARTITIONS=16`.
+//! The tables are generated first and stay in memory, so that times are those of the queries only. Settings of
+//! DataFusion are read from the environment, such as `DATAFUSION_EXECUTION_TARGET_PARTITIONS=16`.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
         let mut moved = Transfers::default();
         let (mut answers, mut made) = ([String::new(), String::new()], [[0; 2]; 2]);
         let mut plans = [String::new(), String::new()];
-        // By turns, so that what disturbs one disturbs the other.
+        // In turn, so that a disturbance affects both.
         for _ in 0..runs.max(1) {
             for (i, context) in [&stock, &koel].into_iter().enumerate() {
                 let plan = context.sql(query).await?.create_physical_plan().await?;
@@ -98,7 +98,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Operators of a kind by koel, and by others, in a plan.
+/// The numbers of operators of a kind in a plan: koel's, and others.
 fn made_by(plan: &dyn ExecutionPlan, kind: &str) -> [usize; 2] {
     let (is_one, is_own) = (plan.name().ends_with(kind), plan.name().starts_with("Koel"));
     let own = [usize::from(is_one && is_own), usize::from(is_one && !is_own)];

@@ -30,16 +30,17 @@ impl Bulk {
         Bulk { kept: Kept::new(schema.clone()), schema, device }
     }
 
-    /// Whether a type is supported. koel treats all NaNs as equal; concatenated dictionaries may have more values than
-    /// their keys can number; and texts are hashed and compared by the host, whatever the device (Q1 of TPC-H took 3.6
-    /// times stock with it).
+    /// Whether a type is supported. Floats are not, because koel treats all NaNs as equal; dictionaries are not,
+    /// because concatenated ones may have more values than their keys can number; texts are not, because the host
+    /// hashes and compares them, whatever the device (Q1 of TPC-H took 3.6 times stock with it).
     pub(super) fn takes(of: &DataType) -> bool {
         let is_text = of.is_string() || of.is_binary();
         let is_for = !of.is_floating() && !of.is_nested() && !matches!(of, DataType::Dictionary(..) | DataType::Null);
         is_for && !is_text && koel_arrow::check_key("", of).is_ok()
     }
 
-    /// The most bytes that a round of this number of rows takes temporarily: words, their numbers, and a table of them.
+    /// The maximum temporary memory in bytes for a round of this number of rows: words, their numbers, and a table of
+    /// them.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
         rows.saturating_mul(40 + 16 * columns)
     }
@@ -116,7 +117,7 @@ mod tests {
     use super::super::groups::Groups;
     use super::*;
 
-    /// Rounds give the numbers of single batches, which are preserved when the device is abandoned.
+    /// A device returns the numbers of separate batches, and they are preserved when the device is abandoned.
     #[test]
     fn all_ways_number_alike() {
         let field = |name: &str, of| Field::new(name, of, true);

@@ -68,7 +68,7 @@ fn fit(column: &ArrayRef) -> bool {
     let data = column.to_data();
     let values = &data.buffer::<i128>(0)[..column.len()];
     let fits = |value: i128| i128::from(value as i64) == value;
-    // Without a branch per value, since almost always all fit. The value of a null is unspecified.
+    // Without a branch per value, because almost always all values fit. The value of a null is unspecified.
     values.iter().fold(true, |all, &value| all & fits(value))
         || column.nulls().is_some_and(|nulls| nulls.valid_indices().all(|row| fits(values[row])))
 }

@@ -47,7 +47,7 @@ impl KoelAggregateExec {
     /// Creates an aggregate that replaces `stock`.
     ///
     /// # Errors
-    /// The reason why koel does not support it.
+    /// Returns the reason if koel does not support the aggregate.
     pub fn of(stock: &AggregateExec, options: &KoelOptions) -> std::result::Result<Self, String> {
         refused(stock)?;
         Ok(Self::new(Arc::new(stock.clone()), options.clone()))
@@ -62,7 +62,7 @@ impl KoelAggregateExec {
         &self.stock
     }
 
-    /// A fresh aggregate that replaces another stock aggregate. With other children, koel may not support it.
+    /// An aggregate that replaces another stock aggregate. With other children, koel may not support it.
     fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(aggregate) = stock.downcast_ref::<AggregateExec>() else {
             return Err(DataFusionError::Internal(format!("koel: an AggregateExec became a {}", stock.name())));

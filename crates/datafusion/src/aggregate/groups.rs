@@ -1,13 +1,13 @@
 //! The group of each row: groups are numbered 0, 1, .. in order of first occurrence of their keys.
 //!
 //! ```text
-//! Words    keys of 64 bits, or keys that few values make so short (words.rs)
-//! Rows     all others, and text alone: DataFusion's own GroupValues, for which koel has nothing faster on the CPU
+//! Words    keys of 64 bits, or keys with few distinct values, encoded in 64 bits (words.rs)
+//! Rows     other keys, and a single text column: DataFusion's GroupValues; koel has nothing faster on the CPU
 //! Bulk     many rows at once, on a device (bulk.rs)
 //! ```
 //!
-//! If a strategy reaches its limit, it passes its groups' keys to the next one, which numbers them first: so they keep
-//! their numbers, and sums and counts do not change.
+//! If a strategy reaches its limit, it passes the keys of its groups to the next one, which numbers them first. So the
+//! groups keep their numbers, and sums and counts do not change.
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -69,7 +69,7 @@ impl Groups {
         }
     }
 
-    /// Whether rows are numbered on a device on a bus: then many at once, and by a blocking thread.
+    /// Whether rows are numbered on a device on a bus: then many at once, on a blocking thread.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self.strategy, Strategy::Bulk(_))
     }

@@ -9,7 +9,7 @@ use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::Result;
 
-/// The least number of rows of a long piece.
+/// The minimum number of rows of a long piece.
 const LONG: usize = 1 << 12;
 
 /// Keys, column by column.

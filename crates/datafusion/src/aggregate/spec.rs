@@ -40,8 +40,7 @@ pub(super) struct Spec {
     pub(super) min_rows: usize,
 }
 
-/// If rows have few groups in common, grouping before an exchange saves nothing. DataFusion's rule and its two
-/// settings.
+/// If few rows share a group, grouping before an exchange saves nothing. DataFusion's rule and its two settings.
 #[derive(Clone, Copy)]
 pub(super) struct Skip {
     rows: usize,

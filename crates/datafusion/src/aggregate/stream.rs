@@ -149,7 +149,7 @@ impl Aggregator {
                 State::Spill(mut stream) => {
                     let Some(batch) = stream.next().await.transpose()? else { return Ok(None) };
                     self.state = State::Spill(stream);
-                    // The same columns under other names, if a rule has renamed those of this operator.
+                    // The same columns under other names, if a rule has renamed the columns of this operator.
                     return self.handed(RecordBatch::try_new(Arc::clone(&self.spec.schema), batch.columns().to_vec())?);
                 }
             };
@@ -215,7 +215,7 @@ impl Aggregator {
         self.groups.size() + self.accumulators.size() + numbers
     }
 
-    /// The batches to number together; none at the end.
+    /// The batches to number together; empty at the end.
     async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
         let wanted = match &self.place {
             Place::Open(_) => self.spec.min_rows.max(1),
@@ -317,7 +317,7 @@ impl Aggregator {
         Ok(batch)
     }
 
-    /// Releases memory after this error.
+    /// Releases memory after the error `why`: emits states, or continues in an AggregateExec.
     async fn relieved(&mut self, why: DataFusionError) -> Result<State> {
         if self.spill.is_some() && self.spec.ordered {
             return Err(why.context(NO_ORDER));
@@ -327,7 +327,7 @@ impl Aggregator {
         self.metrics.handed_over.add(1);
         // Pools that are divided among spilling consumers must no longer count this one.
         self.reservation = MemoryConsumer::new("KoelAggregateExec, handed over").register(spill.pool());
-        // Further input is states already, or each row becomes one.
+        // Further input is either states already, or each row is converted to a state.
         let schema = batch.schema();
         let (spec, none) = (Arc::clone(&self.spec), Accumulators::new(&self.spec)?);
         let accumulators = std::mem::replace(&mut self.accumulators, none);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! words    the word of each number
-//! Direct   small words: the number is stored at the index that the word names, without hashes and comparisons
+//! Direct   small words: the number is stored at the index that equals the word, without hashes and comparisons
 //! Hashed   any words: linear probing from the word's hash on, until a slot has the word or is empty
 //! ```
 //!
@@ -80,7 +80,7 @@ impl Table {
         places + self.words.capacity() * size_of::<u64>()
     }
 
-    /// Prepares a table that has processed `rows` rows for words below `2^bits`.
+    /// Selects direct or hashed slots for words below `2^bits`, after `rows` rows.
     pub(super) fn suit(&mut self, bits: u32, rows: u64) {
         let wanted = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
         // Many rows of few groups do not justify many slots.

@@ -16,7 +16,7 @@ use datafusion::error::Result;
 
 use super::hash::Hash;
 
-/// The most texts of a column. A table of this size fits in the inner caches.
+/// The maximum number of texts of a column. A table of this size fits in the inner caches.
 pub(super) const MOST: usize = 1 << 12;
 /// The number of bytes that a view stores inline.
 const SHORT: usize = 12;

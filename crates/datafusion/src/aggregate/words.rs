@@ -5,12 +5,12 @@
 //!   numbers              1 + the distance from a base (codes.rs)
 //!   texts                1, 2, .. in order of first occurrence (texts.rs)
 //! the word               the columns' codes next to each other, each in as many bits as it has needed so far
-//! a code needs more      rewrites the words of all groups; the range at least doubles each time, so this is rare
+//! longer codes           the words of all groups are rewritten; the range at least doubles each time, so this is rare
 //! the group              the number of the word (table.rs); its key is decoded from the word
 //! ```
 //!
-//! So few values of each column make small words, whatever their types; and the number of a small word is stored at the
-//! index that it names. `GROUP BY l_returnflag, l_linestatus` has words of four bits.
+//! If each column has few values, words are small, whatever the types; and the number of a small word is stored at the
+//! index that equals the word. `GROUP BY l_returnflag, l_linestatus` has words of four bits.
 //!
 //! Keys of more than 64 bits, or of more than 4,096 texts, are grouped by rows instead (groups.rs).
 
@@ -216,7 +216,7 @@ fn moved(word: u64, from: Bits, to: Bits) -> u64 {
 
 /// The position for the known and the new numbers; `None` if 64 bits do not suffice for them and a null.
 fn widened(at: Bits, known: Option<(u64, u64)>, came: (u64, u64)) -> Option<Bits> {
-    // The greatest distance from the base; the code is one more, and not 0.
+    // The maximum distance from the base; the code is the distance plus 1, so that it is not 0.
     let most = |bits: u32| low(bits).saturating_sub(1);
     if at.bits > 0 && came.0 >= at.base && came.1 - at.base <= most(at.bits) {
         return Some(at);

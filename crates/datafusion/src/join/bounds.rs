@@ -56,7 +56,7 @@ impl Bounds {
         looked.is_err() || found
     }
 
-    /// For a filter that this number of build partitions completes.
+    /// Creates the bounds for a filter that is complete after this number of build partitions.
     pub(super) fn new(
         filter: Arc<DynamicFilterPhysicalExpr>,
         on: &[(PhysicalExprRef, PhysicalExprRef)],
@@ -136,7 +136,8 @@ impl Ends {
     }
 }
 
-/// Whether a value equal to one within the bounds is always within them. Not for floats: 0 and -0, and NaN.
+/// Whether every value that equals a value within the bounds is within them too. Not for floats, because of 0 and -0,
+/// and NaN.
 fn has_order(of: &DataType) -> bool {
     use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, LargeUtf8, Timestamp, Utf8, Utf8View};
     let others = matches!(of, Date32 | Date64 | Decimal32(..) | Decimal64(..) | Decimal128(..) | Timestamp(..));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! collect   reads batches and evaluates their keys; reserves their bytes in the pool, and then those of the index
-//! join up   concatenates each column, and frees the batches on the way, because `take` from one piece is one pass
+//! join up   concatenates each column, and frees its batches meanwhile, because `take` from one piece is one pass
 //! index     on a device if there are many rows, otherwise on the CPU, by a blocking thread
 //! ```
 //!
@@ -46,7 +46,7 @@ pub(super) struct Build {
     probing: AtomicUsize,
     /// Kept until the last partition drops it.
     reservation: MemoryReservation,
-    /// The columns and the index, if others use them too.
+    /// The shared build side that the columns and the index belong to, if other joins use it too.
     _shared: Option<Arc<Shared>>,
 }
 
@@ -79,7 +79,7 @@ pub(super) enum Read {
 /// The number of build rows from which a partition is indexed by all threads, however many partitions there are.
 const MOST_ALONE: usize = 1 << 22;
 
-/// Rows that koel can number.
+/// The maximum number of rows that koel can number.
 const MOST_ROWS: usize = u32::MAX as usize - 1;
 
 impl Build {
@@ -149,7 +149,7 @@ impl Build {
         })
     }
 
-    /// A build side that others use too; `reservation` is for what this join alone needs.
+    /// A build side that other joins use too; `reservation` is for the memory that only this join needs.
     pub(super) fn of_shared(
         shared: Arc<Shared>,
         spec: &Spec,

@@ -106,7 +106,7 @@ impl KoelBuildCache {
     pub(super) fn keep(&self, identity: u128, slot: &Slot, bytes: usize, limit: usize) {
         let mut kept = self.lock();
         let used = kept.uses;
-        // A side that takes no memory counts too.
+        // An entry of 0 bytes would count as not built.
         kept.sides.insert(identity, Entry { slot: Arc::clone(slot), bytes: bytes.max(1), used });
         while kept.bytes() > limit {
             let oldest = kept.built().min_by_key(|(_, entry)| entry.used).map(|(&identity, _)| identity);

@@ -6,7 +6,7 @@
 //! ```text
 //! CollectLeft    one build side, started by the first partition to run, awaited by all
 //! Partitioned    one for each partition
-//! shared         one for all partitions of a join, and of other joins (sharing.rs): given, or from the session's cache
+//! shared         one for all partitions of a join and for other joins (sharing.rs): given, or from the session's cache
 //! ```
 
 use std::fmt;
@@ -93,7 +93,7 @@ impl KoelJoinExec {
     /// Creates a join that replaces `stock`.
     ///
     /// # Errors
-    /// The reason why koel does not support it.
+    /// Returns the reason if koel does not support the join.
     pub fn of(stock: &HashJoinExec, options: &KoelOptions) -> std::result::Result<Self, String> {
         refused(stock)?;
         let stock = stock.builder().build().map_err(|error| error.to_string())?;
@@ -125,12 +125,12 @@ impl KoelJoinExec {
         &self.stock
     }
 
-    /// The same join with a build side that was prepared before. The left child is not executed: the rows must be its
-    /// rows. All partitions, and all joins that get the same `Arc`, share it.
+    /// The same join with a build side that was prepared before. The left child is not executed: the prepared rows must
+    /// be its rows. All partitions, and all joins that get the same `Arc`, share the build side.
     ///
     /// # Errors
-    /// The difference, if its columns, keys or equality of nulls are not those of the join; or the reason why the join
-    /// cannot use it: keys are not columns, or partitions of the result end with build rows.
+    /// Returns the difference, if the columns, keys or equality of nulls are not those of the join; or the reason why
+    /// the join cannot use the build side: keys are not columns, or partitions of the result end with build rows.
     pub fn with_build_side(&self, side: Arc<PreparedJoin>) -> Result<Self> {
         let Some(on) = key_columns(&self.stock) else {
             let what = "koel: keys of a prepared build side are columns: project the expressions below the join";
@@ -448,7 +448,7 @@ impl ExecutionPlan for KoelJoinExec {
 }
 
 impl KoelJoinExec {
-    /// A fresh join that replaces another stock join.
+    /// A join that replaces another stock join.
     fn around(&self, stock: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(join) = stock.downcast_ref::<HashJoinExec>() else {
             return Err(DataFusionError::Internal(format!("koel: a HashJoinExec became a {}", stock.name())));

@@ -45,7 +45,7 @@ pub(super) fn key_columns(join: &HashJoinExec) -> Option<Vec<usize>> {
 pub(super) fn identity(join: &HashJoinExec, input: &Arc<dyn ExecutionPlan>) -> Option<u128> {
     let schema = input.schema();
     let names = schema.fields().iter().map(|field| field.name()).collect::<std::collections::HashSet<_>>();
-    // A prepared side has values in place of dictionaries, and names its keys.
+    // A prepared side contains values instead of dictionaries, and names its keys.
     let has_dictionary = schema.flattened_fields().iter().any(|of| matches!(of.data_type(), DataType::Dictionary(..)));
     if has_dictionary || names.len() < schema.fields().len() {
         return None;

@@ -1,7 +1,7 @@
 //! The index of the build side's keys, on the chosen device or on the CPU.
 //!
 //! ```text
-//! Prepared           both, for a build side that is shared (sharing.rs)
+//! Prepared           pairs and first occurrences, for a build side that is shared (sharing.rs)
 //! Pairs              a multimap: the build rows of each probe row; for inner and outer joins, and residual filters
 //! FirstOccurrences   a map: the first build row of each probe row's key; for semi, anti, mark joins without a filter
 //! ```
@@ -103,7 +103,7 @@ impl Index {
         Ok(Index { keys, nulls, pairs, device, cpu, strategy, on_cpu: OnceLock::new() })
     }
 
-    /// The most bytes that the build of an index of this number of rows and key columns takes: words, their numbers, a
+    /// The maximum memory in bytes to build an index of this number of rows and key columns: words, their numbers, a
     /// table of them, the lists of rows, and on the CPU up to 64 bytes of bits per row, at most a megabyte.
     pub(super) fn bytes(rows: usize, columns: usize) -> usize {
         rows.saturating_mul(40 + 16 * columns).saturating_add(rows.saturating_mul(64).min(1 << 20))

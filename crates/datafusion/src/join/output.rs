@@ -1,7 +1,7 @@
 //! Result batches of the session's batch size.
 //!
 //! ```text
-//! as it comes   a batch that is at least half full is returned unchanged: copying it would cost more than it saves
+//! as it arrives  a batch that is at least half full is returned unchanged: copying it would cost more than it saves
 //! exact         each batch except for the last has the session's size, so that it does not depend on the device
 //! ```
 

@@ -61,7 +61,7 @@ impl Pairs {
         self.at < self.batches.len() && self.given == self.piece.left.len() && self.ahead() > 0
     }
 
-    /// The number of results after the piece.
+    /// The number of results that follow the piece.
     fn ahead(&self) -> u64 {
         self.probe.len().saturating_sub(self.before + self.piece.left.len() as u64)
     }

@@ -35,7 +35,7 @@ struct Rows {
 /// The state of a batch before its last slice, if there is a filter.
 #[derive(Default)]
 pub(super) struct Open {
-    /// Rows before it are decided.
+    /// The rows before this one are decided.
     next: u32,
     /// Whether row `next` has a match already.
     has_partner: bool,
@@ -57,7 +57,7 @@ impl Open {
         all
     }
 
-    /// Decides the rows before `end`.
+    /// Decides all rows before `end`, and adds the unmatched ones.
     fn close(&mut self, end: u32, all: &mut Rows) {
         if end > self.next {
             all.probe.extend(self.next + u32::from(self.has_partner)..end);

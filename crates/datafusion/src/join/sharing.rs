@@ -1,4 +1,4 @@
-//! A build side that others use too: given by the caller, or from the cache, from a file, or built for both.
+//! A build side that others use too: given by the caller, from the cache, from a file, or newly built.
 //!
 //! ```text
 //! cache    of the session (cache.rs), by the digest of the build side (identity.rs)
@@ -110,7 +110,7 @@ impl Cached {
         let (mut refused, mut is_of_file) = (None, None);
         let made = slot.get_or_try_init(|| async {
             let work = Arc::clone(&self).made(Arc::clone(spec), reservation, metrics.clone(), context);
-            // A task, because others wait for it even if this query is not polled.
+            // A task, because others wait for the build even if this query is not polled.
             match joined(SpawnedTask::spawn(work)).await? {
                 Ok((shared, from_file)) => {
                     is_of_file = Some(from_file);
@@ -141,7 +141,7 @@ impl Cached {
         Ok(Ok(shared))
     }
 
-    /// The build side from its file, or else built.
+    /// Opens the build side from its file, or else builds it.
     async fn made(
         self: Arc<Self>,
         spec: Arc<Spec>,
@@ -236,7 +236,8 @@ fn open(device: &Any, path: &Path) -> koel_arrow::Result<PreparedJoin> {
     unsafe { PreparedJoin::open_mapped(device, path) }
 }
 
-/// The batches as one, because rows are gathered from one in one pass; or the same ones if there is no memory for both.
+/// Concatenates the batches, because gathering rows from one batch is one pass. Returns them unchanged if there is no
+/// memory for both.
 fn one_batch(batches: Vec<RecordBatch>, spec: &Spec, reservation: &MemoryReservation) -> Result<Vec<RecordBatch>> {
     let whole = |at: usize| {
         let field = spec.build_schema.field(at);

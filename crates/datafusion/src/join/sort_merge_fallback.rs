@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! build     batches and the rest of the input  ->  a file, sorted into another one, which each probe partition reads
-//! probe     each partition by itself: sorted by its keys, on disk if necessary, and merged by SortMergeJoinExec. For a join
-//!           that ends with build rows all of them in the first partition, since a partition does not know the matches of
+//! probe     each partition separately: sorted by its keys, on disk if necessary, and merged by SortMergeJoinExec. If a
+//!           join ends with build rows, all in the first partition, because a partition does not know the matches of
 //!           the others
 //! memory    three quarters of the memory of the batches, in equal parts: a separate pool for each sort
 //! result    projected, and sorted into the order that the plan requires
 //! ```
 //!
-//! If the session cannot spill, or DataFusion cannot merge keys of these types, it is `HashJoinExec`, which needs less
-//! memory than koel and may succeed.
+//! If the session cannot spill, or DataFusion cannot merge keys of these types, the fallback is `HashJoinExec`, which
+//! needs less memory than koel and may succeed.
 //!
 //! The result is not in koel's order, so with `koel.ordered` a build side that does not fit is an error.
 

@@ -137,7 +137,7 @@ impl Prober {
         if is_for_many { AT_ONCE_REMOTE } else { AT_ONCE }
     }
 
-    /// The batches to look up together; none at the end.
+    /// The batches to look up together; empty at the end.
     async fn gathered(&mut self) -> Result<Vec<RecordBatch>> {
         self.reservation.free();
         let (mut batches, mut rows, mut counter) = (Vec::new(), 0, RecordBatchMemoryCounter::new());

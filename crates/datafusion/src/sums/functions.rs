@@ -1,4 +1,4 @@
-//! The functions: exact for floats, DataFusion's own for every other type.
+//! The functions: exact for floats; for every other type, DataFusion's own functions.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::plain::Plain;
 use super::state;
 use crate::digest::koel_digest;
 
-/// The aggregate `koel_sum(column)`: of floats the exact sum, rounded once to the nearest double.
+/// The aggregate `koel_sum(column)`. For floats, the exact sum, rounded once to the nearest double.
 ///
 /// It is NaN if a value is NaN or if both infinities occur; an infinity if one occurs, or if the sum is beyond the
 /// largest double. A sum of zeros is +0.0. Sums of other types, and names of columns, are those of DataFusion's `sum`.
@@ -42,7 +42,7 @@ pub fn koel_sum() -> AggregateUDF {
     Exact::of(What::Sum, Name::Own)
 }
 
-/// The aggregate `koel_avg(column)`: of floats and integers the exact sum divided by the count, rounded once to the
+/// The aggregate `koel_avg(column)`. For floats and integers, the exact sum divided by the count, rounded once to the
 /// nearest double.
 ///
 /// Means of decimals and durations are those of DataFusion's `avg`. In sessions
@@ -86,7 +86,7 @@ pub fn koel_functions() -> Vec<AggregateUDF> {
     [koel_digest(), koel_sum(), koel_avg()].into_iter().chain(replacing).collect()
 }
 
-/// The result of an accumulator.
+/// What an accumulator computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
     Sum,
@@ -183,7 +183,7 @@ impl AggregateUDFImpl for Exact {
         if is_exact(args.input_fields) && !args.is_distinct {
             Ok(state::fields(self.what, args.name))
         } else {
-            // The distinct values of a group are a list, as DataFusion's are.
+            // The distinct values of a group are a list, as in DataFusion's states.
             self.stock.state_fields(args)
         }
     }

@@ -17,7 +17,7 @@ use super::state::{self, States};
 pub(super) struct Groups {
     what: What,
     sums: SumStates,
-    /// The number of values of each group. For sums, whether there are any.
+    /// The number of values of each group. For sums, only whether it is 0 matters.
     counts: Vec<u64>,
 }
 

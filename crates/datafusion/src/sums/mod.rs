@@ -1,11 +1,11 @@
 //! Exact sums and means of floats: `sum`, `avg` and `mean` of a session with koel.
 //!
 //! ```text
-//! functions.rs   koel_sum and koel_avg: of floats by the accumulators below, of all else by DataFusion's own functions
+//! functions.rs   koel_sum and koel_avg: floats by the accumulators below, other types by DataFusion's own functions
 //! groups.rs      the accumulator of many groups
-//! plain.rs       the accumulator of one group, which is also that of windows: values can be retracted
-//! distinct.rs    the same for DISTINCT
-//! state.rs       the columns of a partial state, which every accumulator but that of DISTINCT reads and writes
+//! plain.rs       the accumulator of one group, also used for windows: values can be retracted
+//! distinct.rs    the accumulator of one group for DISTINCT
+//! state.rs       the columns of a partial state, which every accumulator except that of DISTINCT reads and writes
 //! ```
 //!
 //! A sum is the exact sum of the values, rounded once to the nearest double; a mean is the exact sum divided by the

@@ -24,8 +24,8 @@ use crate::common::{KEYS, Table, listed, rows, sorted};
 use crate::devices::has_opencl;
 use crate::rule::{answer, context};
 
-/// A plan for SQL over a table `t`, without koel: `one` partition, partial and final ones (`final`), or final ones by
-/// hash (`hash`).
+/// A plan for SQL over a table `t`, without koel. Shapes: `one` partition; partial and final aggregates (`final`); or
+/// final ones partitioned by hash (`hash`).
 async fn stock(table: &Table, sql: &str, shape: &str) -> Arc<dyn ExecutionPlan> {
     let partitions = if shape == "one" { 1 } else { 3 };
     let config = SessionConfig::new().with_target_partitions(partitions).with_repartition_aggregations(shape == "hash");
@@ -35,7 +35,7 @@ async fn stock(table: &Table, sql: &str, shape: &str) -> Arc<dyn ExecutionPlan> 
     context.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql)
 }
 
-/// Aggregates by koel, and by others, in a plan.
+/// The numbers of aggregates in a plan: koel's, and others.
 fn aggregates(plan: &dyn ExecutionPlan) -> (usize, usize) {
     let own = (usize::from(plan.is::<KoelAggregateExec>()), usize::from(plan.is::<AggregateExec>()));
     let children = plan.children().into_iter().map(|child| aggregates(child.as_ref()));
@@ -43,7 +43,7 @@ fn aggregates(plan: &dyn ExecutionPlan) -> (usize, usize) {
 }
 
 fn with_koel(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    // What is below is shared with the stock plan, and some of it runs once.
+    // The input is shared with the stock plan, and some of its operators run only once.
     let plan = reset_plan_states(plan).expect("a fresh plan");
     let plan =
         KoelRule::new(KoelOptions::default().device("cpu")).optimize(plan, &ConfigOptions::default()).expect("a plan");
@@ -112,7 +112,7 @@ async fn inputs_without_rows_have_no_groups() {
     }
 }
 
-/// Words grow, become too wide, and texts too many, in the middle of a partition.
+/// Words grow and become too wide, and there are too many texts, in the middle of a partition.
 #[tokio::test]
 async fn many_groups_are_stock_ones() {
     let keys = ["int64", "utf8view", "decimal", "int32"];
@@ -140,7 +140,7 @@ async fn zeros_and_nans_are_grouped_as_by_stock() {
     }
 }
 
-/// Modes that SQL makes seldom or never.
+/// Modes that SQL plans rarely or never have.
 #[tokio::test]
 async fn other_modes_are_stock_ones() {
     let table = Table::random(5, "t", &[&["utf8"], &VALUES[..]].concat(), &[&[300, 200], &[100], &[400]], 40, 0.1);
@@ -177,7 +177,7 @@ async fn other_modes_are_stock_ones() {
     }
 }
 
-/// With hardly any two rows of a group a partial aggregate hands rows on as they are.
+/// If hardly any two rows share a group, a partial aggregate returns rows ungrouped.
 #[tokio::test]
 async fn rows_of_no_common_group_are_skipped() {
     let table = Table::random(6, "t", &["int64"], &[&[500, 500, 500], &[500, 1, 900]], 1 << 20, 0.05);
@@ -217,7 +217,7 @@ async fn queries_without_memory_end_with_their_answers() {
     let keys = [&["int64"], &VALUES[..]].concat();
     let table = Table::random(7, "t", &keys, &[&[2000; 20], &[3000; 10]], 40_000, 0.05);
     let config = small().with_batch_size(1000);
-    // By two keys with a text among them AggregateExec itself needs several MB to merge what it has spilled.
+    // With two keys, one of them text, AggregateExec itself needs several MB to merge its spilled states.
     for (by, tight) in [("t0", 3_000_000), ("t5", 4_000_000), ("t0, t5", 9_000_000)] {
         let sql = format!(
             "select {by}, count(*), sum(t3), avg(t1), min(t4), count(tx) filter (where tx > 500) from t group by {by}"
@@ -236,7 +236,7 @@ async fn queries_without_memory_end_with_their_answers() {
     }
 }
 
-/// A pool that gives each who can spill an equal share: who has handed over counts no more.
+/// A pool that divides memory among spilling consumers: a partition that has handed over is no longer counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pools_of_equal_shares_are_shared() {
     let table = Table::random(7, "t", &["int64", "int32"], &[&[2000; 20], &[3000; 10]], 40_000, 0.05);
@@ -251,7 +251,7 @@ async fn pools_of_equal_shares_are_shared() {
         let context = TaskContext::default().with_session_config(config.clone()).with_runtime(runtime);
         let found = collect(Arc::clone(&koel), Arc::new(context)).await;
         let found = found.unwrap_or_else(|error| panic!("{shape}: {error}"));
-        // Partial ones send on what they have, and leave the final ones little.
+        // Partial aggregates emit their states early, so the final ones may have little left to hand over.
         assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape == "hash", "{shape} had memory");
         assert!(sorted(&koel.schema(), &found) == wanted, "{shape}");
         assert_eq!(pool.reserved(), 0, "{shape}");
@@ -297,7 +297,7 @@ async fn devices_give_the_groups_of_the_cpu_in_its_order() {
                 let context = Arc::new(TaskContext::default().with_session_config(config));
                 let batches = collect(Arc::clone(&plan), context).await.expect("a result");
                 let text = displayable(plan.as_ref()).indent(false).to_string();
-                // Texts stay where they are.
+                // Texts are grouped on the CPU.
                 let is_text = keys.iter().any(|key| ["utf8", "utf8view", "binary"].contains(key));
                 assert!(text.contains(if is_text { "device=cpu" } else { device }), "{text}");
                 if shape == "one" { listed(&plan.schema(), &batches) } else { sorted(&plan.schema(), &batches) }
@@ -307,7 +307,7 @@ async fn devices_give_the_groups_of_the_cpu_in_its_order() {
     }
 }
 
-/// Many rows of one group and an input that never ends its batches: who cannot be stopped is found out.
+/// Many rows of one group, and an input that never ends its batches: detects a stream that cannot be stopped.
 #[tokio::test(flavor = "current_thread")]
 async fn a_dropped_stream_stops_the_work() {
     let table = Table::random(10, "t", &["int32"], &[&[8000; 25]], 1, 0.0);
@@ -359,7 +359,7 @@ async fn aggregates_are_taken_and_say_where_they_ran() {
         assert!(plan.contains("KoelNoteExec: not by koel, since ") && plan.contains(why), "{sql}: {plan}");
         answer(&context, sql).await;
     }
-    // Nothing to group: no matter for notes.
+    // An aggregate without keys has no note.
     let plan = answer(&context, "explain select count(*), sum(id) from t").await;
     assert!(plan.contains("AggregateExec") && !plan.contains("Koel"), "{plan}");
 }
@@ -389,7 +389,7 @@ async fn ordered_groups_are_by_first_appearance() {
             assert_eq!(aggregates(plan.as_ref()).1, 0);
             let schema = plan.schema();
             let rows = listed(&schema, &collect(plan, context.task_ctx()).await.expect(sql));
-            // The bits of float sums too.
+            // Compares the bits of float sums too.
             match &first {
                 None => first = Some(rows),
                 Some(first) => assert!(rows == *first, "{sql} has another order in run {run}"),

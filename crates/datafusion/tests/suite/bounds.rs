@@ -1,4 +1,4 @@
-//! Scans of the probe side learn from the build side what they may leave out, as with HashJoinExec.
+//! Scans of the probe side skip rows by bounds of the build side, as with HashJoinExec.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn scans_leave_out_what_no_build_key_has() {
     }
     let sql = "select count(*), sum(y) from few join many on few.id = many.id where few.x >= 0 and many.y >= 0";
     for mode in ["1048576", "0"] {
-        // Build sides above it are partitioned.
+        // Build sides above this threshold are partitioned.
         answer(&context, &format!("set datafusion.optimizer.hash_join_single_partition_threshold = {mode}")).await;
         answer(&context, &format!("set datafusion.optimizer.hash_join_single_partition_threshold_rows = {mode}")).await;
         let ran = answer(&context, &format!("explain analyze {sql}")).await;
@@ -37,7 +37,7 @@ async fn scans_leave_out_what_no_build_key_has() {
     }
 }
 
-/// Bounds of other types are such as the scans can read, and leave in what has a partner.
+/// Bounds of other types can be read by the scans, and do not skip rows that have a match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounds_of_other_types_leave_in_what_is_wanted() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -71,7 +71,7 @@ async fn bounds_of_other_types_leave_in_what_is_wanted() {
     }
 }
 
-/// A table in memory reads none.
+/// A table in memory does not read bounds.
 #[tokio::test]
 async fn bounds_that_no_one_reads_are_not_computed() {
     let context = context(KoelOptions::default());

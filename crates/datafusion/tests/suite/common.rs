@@ -38,7 +38,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "decimal256",
 ];
 
-/// A random column of few values, so that keys meet; some are null.
+/// A random column of few values, so that keys match; some are null.
 pub(crate) fn column(random: &mut StdRng, of: &str, rows: usize, values: i64, nulls: f64) -> ArrayRef {
     let mut value = || (!random.random_bool(nulls)).then(|| random.random_range(0..values.max(1)));
     let all: Vec<Option<i64>> = (0..rows).map(|_| value()).collect();

@@ -1,4 +1,4 @@
-//! Joins on OpenCL devices: the rows of the CPU in its order, from gathered batches.
+//! Joins on OpenCL devices, from gathered batches: the same rows in the same order as on the CPU.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use koel_datafusion::KoelOptions;
 use crate::common::{Table, config, listed};
 use crate::joins::{Join, TYPES, filter};
 
-/// Whether there is an OpenCL device; `KOEL_REQUIRE_OPENCL` makes it an error that there is none.
+/// Whether there is an OpenCL device; with `KOEL_REQUIRE_OPENCL`, its absence is an error.
 pub(crate) fn has_opencl() -> bool {
     match koel::device::choose("opencl:0", None) {
         Ok(_) => true,

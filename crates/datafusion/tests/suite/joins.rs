@@ -91,7 +91,7 @@ impl Join<'_> {
         Arc::new(join.expect("a join"))
     }
 
-    /// The same with koel.
+    /// The same join with koel.
     pub(crate) fn koel(&self) -> Arc<dyn ExecutionPlan> {
         let plan = KoelRule::default().optimize(self.stock(), &ConfigOptions::default()).expect("a plan");
         assert!(plan.is::<KoelJoinExec>(), "{:?} stayed", self.how);
@@ -158,7 +158,8 @@ async fn keys_without_nulls_and_heavy_ones_are_stock_ones() {
     let unique = Table::random(5, "l", &["int64"], &[&[300]], 1 << 20, 0.0);
     let right = Table::random(6, "r", &["int64"], &[&[400], &[100]], 1 << 20, 0.0);
     check_all(&unique, &right, 1, "hardly any partner").await;
-    // Each probe row has all build rows: results are many times longer than both sides, and slices end within a row.
+    // Each probe row matches all build rows: the result is many times longer than both sides, and slices end within a
+    // row.
     let heavy = Table::random(7, "l", &["int32"], &[&[150]], 1, 0.0);
     let right = Table::random(8, "r", &["int32"], &[&[40], &[1]], 2, 0.1);
     check_all(&heavy, &right, 1, "a heavy key").await;
@@ -166,7 +167,7 @@ async fn keys_without_nulls_and_heavy_ones_are_stock_ones() {
 
 #[tokio::test]
 async fn results_of_one_batch_may_be_many() {
-    // More than are held at once: they come piece by piece, and pieces end anywhere.
+    // More results than are buffered at once: they are listed in pieces, and pieces may end anywhere.
     let left = Table::random(11, "l", &["int32"], &[&[700]], 1, 0.0);
     let right = Table::random(12, "r", &["int32"], &[&[60, 300]], 2, 0.1);
     for how in [JoinType::Inner, JoinType::Right, JoinType::Full, JoinType::RightAnti, JoinType::LeftMark] {

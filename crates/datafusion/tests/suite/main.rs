@@ -1,5 +1,5 @@
-//! Everything of koel in DataFusion that is seen from outside, against stock DataFusion. One program: each links all of
-//! DataFusion.
+//! The public behaviour of koel in DataFusion, compared with stock DataFusion. All tests are one program, because each
+//! program links all of DataFusion.
 
 mod aggregates;
 mod bounds;

@@ -36,7 +36,7 @@ fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).indent(false).to_string()
 }
 
-/// The same rows as by stock DataFusion that may have all the memory it wants.
+/// Compares the rows with those of stock DataFusion without a memory limit.
 async fn check_merged(join: &Join<'_>) {
     let what = format!("{}, {:?}, {:?}, filter {}", join.how, join.mode, join.nulls, join.filter.is_some());
     let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
@@ -105,7 +105,7 @@ async fn without_any_memory_the_error_says_so() {
     let error =
         run(&plan, context(small(DiskManagerMode::Disabled), KoelOptions::default())).await.expect_err("out of memory");
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
-    // In one order there is koel alone.
+    // With `koel.ordered` there is no fallback.
     let stock = Join { tables: [&left, &right], keys: 1, how, filter: None, nulls, mode, projection: None }.stock();
     let options = KoelOptions::default().ordered(true);
     let plan = KoelRule::new(options.clone()).optimize(stock, &ConfigOptions::default()).expect("a plan");

@@ -1,4 +1,4 @@
-//! `koel.ordered`: twenty runs with four partitions, on every device, one order.
+//! `koel.ordered`: twenty runs with four partitions, on every device, have one order.
 
 use datafusion::physical_plan::collect;
 use koel_datafusion::KoelOptions;

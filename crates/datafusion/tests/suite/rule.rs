@@ -1,4 +1,4 @@
-//! Which joins koel takes, what plans say, and what can be set.
+//! Which joins koel replaces, the text of plans, and the options.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
@@ -51,7 +51,7 @@ async fn joins_are_taken_and_say_where_they_ran() {
     }
 }
 
-/// Keys that are not columns: they are evaluated batch by batch, on both sides.
+/// Keys that are not columns: they are evaluated one batch at a time, on both sides.
 #[tokio::test]
 async fn joins_by_expressions_are_stock_ones() {
     let context = with_tables().await;
@@ -85,7 +85,7 @@ async fn joins_that_stay_say_why() {
     let plan = answer(&context, &format!("explain {lists}")).await;
     assert!(plan.contains("which keys cannot have"), "{plan}");
     assert!(answer(&context, lists).await.contains("500"));
-    // To a hash join a struct with a null in it equals itself.
+    // In a hash join, a struct that contains a null equals itself.
     let structs = "select count(*) from (values (1, cast(null as int))) as s(a, b) join (values (1, cast(null as int))) as t(a, b) \
                    on named_struct('a', s.a, 'b', s.b) = named_struct('a', t.a, 'b', t.b)";
     let plan = answer(&context, &format!("explain {structs}")).await;
@@ -136,7 +136,7 @@ async fn merges_are_taken_where_no_one_relies_on_their_order() {
     let ordered = format!("{joined} order by l.id");
     let stays = answer(&context, &format!("explain {ordered}")).await;
     assert!(stays.contains("SortMergeJoinExec") && stays.contains("KoelNoteExec"), "{stays}");
-    // An order that comes through a node that does not say that it keeps one.
+    // An order that is preserved by a node that does not report it.
     let unnested = "select l.id, unnest(make_array(l.a, r.b)) as a from l join r on l.id = r.id order by l.id";
     let stays = answer(&context, &format!("explain {unnested}")).await;
     assert!(stays.contains("SortMergeJoinExec"), "{stays}");

@@ -191,7 +191,7 @@ async fn changed_files_and_other_queries_are_built_again() {
     assert_eq!(answer(&after, SQL).await, now);
 }
 
-/// What does not depend on files alone is not kept.
+/// A build side that does not depend on files alone is not kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn build_sides_of_other_sources_are_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -300,8 +300,8 @@ async fn worker() {
     println!("\nworker: {mapped} mapped, {built} built\n{}", pretty_format_batches(&rows).expect("text"));
 }
 
-/// A worker that is killed while it builds, or after, and started again: it returns the same rows, maps a file that is
-/// complete, and removes what the other one left.
+/// A worker that is killed while it builds, or later, and started again: it returns the same rows, maps a file that is
+/// complete, and removes the incomplete files of the killed one.
 #[tokio::test]
 async fn a_worker_that_was_killed_uses_the_file_again() {
     let folder = tempfile::tempdir().expect("a folder");

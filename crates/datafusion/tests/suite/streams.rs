@@ -1,4 +1,4 @@
-//! What comes out while a join runs: sizes of batches, order, memory, and what happens to those who stop listening.
+//! Properties of a running join: sizes of batches, order, memory, and dropped streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,7 @@ async fn memory_is_given_back() {
     assert_eq!(runtime.memory_pool.reserved(), 0);
 }
 
-/// The parts of a join's time are its time.
+/// The parts of a join's time add up to its total time.
 #[tokio::test]
 async fn times_are_told() {
     let left = Table::random(13, "l", &["int64"], &[&[50_000]], 10_000, 0.0);
@@ -116,7 +116,7 @@ async fn a_dropped_stream_stops_the_work() {
     let mut stream = all.execute(0, context(8192)).expect("a stream");
     assert_eq!(stream.next().await.expect("rows").expect("a batch").num_rows(), 8192);
     drop(stream);
-    // The filter leaves nothing to hand on, so only other tasks' turns can end this one, on the same thread.
+    // The filter removes all rows, so this join can be stopped only if it yields to other tasks on the same thread.
     let none = Join { filter: Some(never), ..join([&left, &right], JoinType::Inner) }.koel();
     let waited = tokio::time::timeout(Duration::from_millis(300), collect(none, context(8192))).await;
     assert!(waited.is_err(), "800 million pairs in 300 ms");

@@ -1,4 +1,4 @@
-//! The 22 queries of TPC-H: stock and koel answer alike.
+//! The 22 queries of TPC-H: stock and koel return equal results.
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
@@ -10,7 +10,7 @@ use crate::common::sorted;
 #[path = "../../examples/tpch/tables.rs"]
 mod tables;
 
-/// Joins by koel, and by others, in a plan.
+/// The numbers of joins in a plan: koel's, and others.
 fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
     let mut count = (usize::from(plan.is::<KoelJoinExec>()), usize::from(plan.name().ends_with("JoinExec")));
     count.1 -= count.0;
@@ -21,7 +21,7 @@ fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
     count
 }
 
-/// Each query has the rows of stock; joins by koel, and by others.
+/// Checks that each query has the rows of stock; returns the numbers of joins, koel's and others.
 async fn compared(config: SessionConfig, options: KoelOptions) -> (usize, usize) {
     let tables = tables::tables(0.01, 3).expect("the tables of TPC-H");
     let builder = || SessionStateBuilder::new().with_default_features().with_config(config.clone());

@@ -1,4 +1,4 @@
-//! Plans that a worker rewrites: one node for one, whatever else a session wants of its plans.
+//! Plans that a worker rewrites: one node replaces one other, whatever the session's options.
 
 use std::sync::Arc;
 

@@ -20,7 +20,8 @@ use koel_datafusion::{KoelOptions, koel_functions};
 
 use crate::engine::KoelEngine;
 
-/// A scheduler that knows koel's aggregates and options. An ordinary one is enough for joins: it plans stock ones.
+/// A scheduler with koel's aggregates and options. For joins an ordinary scheduler suffices, because it plans stock
+/// joins.
 pub async fn scheduler(port: u16) -> Result<()> {
     let config = SchedulerConfig {
         override_config_producer: Some(Arc::new(config)),
@@ -54,7 +55,7 @@ pub async fn executor(port: u16, scheduler_port: u16, vcores: usize, folder: &Pa
     start_executor_process(Arc::new(config)).await.map_err(external)
 }
 
-/// What a scheduler and executors take from a client's session are the options that they know: so they know koel's.
+/// A scheduler and executors accept only options that they know from a client's session, so they register koel's.
 fn config() -> SessionConfig {
     SessionConfig::new_with_ballista().with_option_extension(KoelOptions::default())
 }
@@ -67,20 +68,20 @@ fn state(config: SessionConfig) -> Result<SessionState> {
     Ok(state)
 }
 
-/// The session of a client. Ballista would rather merge sorted rows than hash them; koel takes hash joins.
+/// The session of a client. Ballista prefers sort-merge joins to hash joins; koel replaces hash joins.
 pub async fn session(scheduler_port: u16, config: SessionConfig, options: KoelOptions) -> Result<SessionContext> {
     let config = config
         .with_option_extension(options)
-        // The default, and what chooses joins: by what has been measured of their inputs.
+        // The default: chooses joins by the measured sizes of their inputs.
         .with_ballista_adaptive_query_planner(true)
-        // It then merges where a partition of the build side has more bytes than this, 64 MiB if nothing is said. 0: never.
+        // With it, Ballista merges if a partition of the build side exceeds this limit, by default 64 MiB. 0: never.
         .with_ballista_hash_join_max_build_partition_bytes(0)
-        // Who switches adaptive planning off has this one decide.
+        // If adaptive planning is off, this setting decides.
         .set_bool("datafusion.optimizer.prefer_hash_join", true);
     let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
     let url = format!("df://{}:{scheduler_port}", Ipv4Addr::LOCALHOST);
     let context = SessionContext::remote_with_state(&url, state).await?;
-    // Not before: Ballista's functions are put in the place of those that a state has.
+    // Last, because Ballista replaces the functions of a state by its own.
     koel_functions().into_iter().for_each(|function| context.register_udaf(function));
     Ok(context)
 }

@@ -1,4 +1,4 @@
-//! Whether a cluster gives the answers of one machine.
+//! Compares the results of a cluster with those of one machine.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +11,8 @@ use koel_datafusion::{KoelOptions, WithKoel};
 use crate::digest::digest;
 use crate::{files, tables};
 
-/// The 22 queries of TPC-H on a cluster and by stock DataFusion on this machine: times, digests, and whether they are equal.
+/// Runs the 22 queries of TPC-H on a cluster and by stock DataFusion on this machine; prints times, digests, and
+/// whether the results are equal.
 pub async fn compare(cluster: &SessionContext, scale: f64, folder: &Path) -> Result<()> {
     let partitions = cluster.copied_config().target_partitions();
     let tables = tables::tables(scale, partitions)?;

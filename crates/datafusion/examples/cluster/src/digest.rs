@@ -6,7 +6,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::SessionContext;
 use koel_datafusion::koel_digest;
 
-/// `koel_digest` of all columns of a query's result, in parts on the machines that have the rows.
+/// `koel_digest` of all columns of a query's result, computed partially on the machines that store the rows.
 pub async fn digest(context: &SessionContext, query: &str) -> Result<String> {
     let rows = context.sql(query).await?;
     let columns = rows.schema().columns().into_iter().map(Expr::Column).collect();

@@ -1,4 +1,4 @@
-//! datafusion-distributed with koel: what a worker is, and the session that plans for workers.
+//! datafusion-distributed with koel: a worker, and the session that plans for workers.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use url::Url;
 
-/// A worker: koel takes the joins of the stages that it is sent.
+/// A worker: koel executes the joins of the stages that the worker receives.
 pub async fn worker(listener: TcpListener) -> Result<()> {
     let worker = Worker::from_session_builder(async |query: WorkerQueryContext| {
         let pairs = query.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
@@ -39,7 +39,7 @@ fn rewritten(stage: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEvent
     Ok(WorkerPlanRewriteEventResponse::new(plan))
 }
 
-/// Joins by koel, and by others, in the part of a plan that is a worker's own.
+/// The numbers of joins, koel's and others, in the part of a plan that the worker itself executes.
 fn joins(plan: &Arc<dyn ExecutionPlan>) -> Result<(usize, usize)> {
     let (mut koel, mut others) = (0, 0);
     plan.apply(|node| {
@@ -52,8 +52,8 @@ fn joins(plan: &Arc<dyn ExecutionPlan>) -> Result<(usize, usize)> {
     Ok((koel, others))
 }
 
-/// The options of a query, as the session that planned it had them. Headers carry them; only the end of a header's name is
-/// koel's.
+/// The options of a query, as set in the session that planned it. They are sent in headers, whose names end with the
+/// names of koel's options.
 fn options<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> KoelOptions {
     let mut options = KoelOptions::default();
     for (name, value) in headers {
@@ -65,8 +65,8 @@ fn options<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> KoelOptions
     options
 }
 
-/// The session of a client: it plans stock joins, and sends the stages to workers. The more bytes of a file a partition is to
-/// have, the fewer workers have a part in a query.
+/// The session of a client: it plans stock joins, and sends the stages to workers. The larger `bytes`, the bytes of a
+/// file per partition, the fewer workers take part in a query.
 pub fn session(ports: Vec<u16>, config: SessionConfig, options: KoelOptions, bytes: usize) -> Result<SessionContext> {
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
     let state = builder
@@ -80,7 +80,7 @@ pub fn session(ports: Vec<u16>, config: SessionConfig, options: KoelOptions, byt
     Ok(SessionContext::new_with_state(state))
 }
 
-/// Workers of this machine.
+/// Workers on this machine.
 struct Loopback(Vec<u16>);
 
 impl WorkerResolver for Loopback {

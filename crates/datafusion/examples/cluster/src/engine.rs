@@ -30,14 +30,14 @@ impl ExecutionEngine for KoelEngine {
         folder: &str,
         config: &SessionConfig,
     ) -> Result<Arc<dyn QueryStageExecutor>> {
-        // The root stays: it writes what other stages read.
+        // The root is kept: it writes the rows that other stages read.
         let plan = on_worker(plan, config.options())?;
         let stage = self.0.create_query_stage_exec(job, stage, task, partitions, plan, folder, config)?;
         Ok(Arc::new(Printed(stage)))
     }
 }
 
-/// A stage that says which joins it has made.
+/// A stage that prints the joins that it has executed.
 #[derive(Debug)]
 struct Printed(Arc<dyn QueryStageExecutor>);
 
@@ -46,7 +46,7 @@ impl QueryStageExecutor for Printed {
     async fn execute_query_stage(&self, task: usize, context: Arc<TaskContext>) -> Result<Vec<ShuffleWritePartition>> {
         let written = self.0.execute_query_stage(task, context).await?;
         let name = |line: &str| line.split([':', ' ']).next().is_some_and(|name| name.ends_with("JoinExec"));
-        // With metrics or without them, as the one or the other writer of shuffles says of its plan.
+        // The writers of shuffles differ in whether they show their plans with metrics.
         for join in self.0.to_string().lines().map(str::trim_start).filter(|line| name(line)) {
             println!("{join}");
         }

@@ -1,4 +1,4 @@
-//! The tables of TPC-H as Parquet, where all processes of a cluster can read them.
+//! The tables of TPC-H as Parquet files that all processes of a cluster can read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)]) -> R
     Ok(())
 }
 
-/// Makes them known to a session.
+/// Registers the tables in a session.
 pub async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
     for name in ["nation", "region", "part", "supplier", "partsupp", "customer", "orders", "lineitem"] {
         let path = format!("{}/{name}/", folder.display());

@@ -1,10 +1,10 @@
-//! koel on clusters: what a worker and an executor are, and whether a cluster gives the answers of one machine.
+//! koel on clusters: workers, executors, and a comparison of a cluster's results with those of one machine.
 //!
 //! ```text
-//! ballista.rs, engine.rs   Ballista: a scheduler, executors whose joins koel makes, the session of a client
+//! ballista.rs, engine.rs   Ballista: a scheduler, executors whose joins koel executes, the session of a client
 //! distributed.rs           datafusion-distributed: workers, the session that plans for them
 //! compare.rs, digest.rs    the 22 queries of TPC-H by a cluster and by one machine;  files.rs, tables.rs: their tables
-//! bin/                     programs of both: their heads have the commands
+//! bin/                     programs for both; the comments at their beginning list the commands
 //! ```
 
 pub mod ballista;

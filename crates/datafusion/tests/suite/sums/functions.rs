@@ -1,4 +1,4 @@
-//! Windows, DISTINCT, other types, and what DataFusion's optimizer makes of sums.
+//! Windows, DISTINCT, other types, and rewrites of sums by DataFusion's optimizer.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::execution::SessionStateBuilder;
@@ -15,7 +15,7 @@ fn frames(values: &[Option<f64>], frame: impl Fn(usize) -> std::ops::Range<usize
     let of = |row: usize| {
         let values: Vec<f64> = values[frame(row)].iter().flatten().copied().collect();
         let special: Vec<f64> = values.iter().copied().filter(|value| !value.is_finite()).collect();
-        // Infinities and NaN are added up as by IEEE 754.
+        // Infinities and NaN are added by the rules of IEEE 754.
         let sum = if special.is_empty() { oracle::sum(&values) } else { special.iter().sum() };
         let sum = if sum.is_nan() { f64::NAN } else { sum };
         (row as i64, vec![(!values.is_empty()).then(|| sum.to_bits())])
@@ -58,7 +58,7 @@ async fn distinct_values_are_added_once() {
     for partitions in [1, 4] {
         let context = session(&rows, partitions, config(partitions, 100));
         assert_eq!(bits(&context, "select k, sum(distinct x) from t group by k").await, once);
-        // DataFusion would make a sum of sums of this.
+        // DataFusion would rewrite this as a sum of sums.
         let beside = bits(&context, "select k, sum(distinct x), sum(x + 0.0) from t group by k").await;
         for (group, sums) in beside {
             assert_eq!(sums, [once[&group][0], all[&group][0]], "group {group}");

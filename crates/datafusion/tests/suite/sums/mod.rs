@@ -1,4 +1,4 @@
-//! Sums and means of floats: the exact ones, whatever the order of rows and however they are added up.
+//! Sums and means of floats are exact, whatever the order of rows and however they are added.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ async fn bits(context: &SessionContext, sql: &str) -> Bits {
     found
 }
 
-/// Values of all sizes, of like sizes, that cancel out, that grow, nulls; some groups have no value.
+/// Values of all magnitudes, of similar magnitudes, that cancel out, that grow, and nulls; some groups have no value.
 fn rows(seed: u64, groups: i64, count: usize) -> Vec<Row> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut rows = Vec::new();
@@ -119,7 +119,7 @@ fn by_group(rows: &[Row]) -> BTreeMap<i64, Vec<f64>> {
     groups
 }
 
-/// The bits of the sums, by another way.
+/// The bits of the sums, by another algorithm.
 fn expected(rows: &[Row]) -> Bits {
     let sum = |values: Vec<f64>| (!values.is_empty()).then(|| oracle::sum(&values).to_bits());
     by_group(rows).into_iter().map(|(group, values)| (group, vec![sum(values)])).collect()
@@ -223,7 +223,7 @@ async fn rows_that_a_filter_drops_do_not_count() {
     }
 }
 
-/// Rows that become states of their own, before they are exchanged.
+/// Rows that are converted to states ungrouped, before they are exchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partial_aggregates_that_are_skipped_have_the_same_sums() {
     let rows = rows(5, 2000, 6000);

@@ -1,4 +1,4 @@
-//! Exact sums by other means than koel's.
+//! Exact sums by algorithms that koel does not use.
 
 /// The sum of finite doubles, rounded once: non-overlapping partial sums, as in Python's `math.fsum`. No partial sum
 /// may overflow.
@@ -25,7 +25,7 @@ pub(super) fn sum(values: &[f64]) -> f64 {
         high = before + next;
         let low = next - (high - before);
         if low != 0.0 {
-            // A tie is rounded to even above; what follows may decide it otherwise.
+            // The tie was rounded to even above; the next partial sum may decide it otherwise.
             let is_same_side = partials.next().is_some_and(|rest| (rest < 0.0) == (low < 0.0));
             let doubled = high + low * 2.0;
             return if is_same_side && doubled - high == low * 2.0 { doubled } else { high };

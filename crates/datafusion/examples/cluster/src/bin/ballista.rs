@@ -8,8 +8,8 @@
 //! target/release/ballista tpch 50050 0.1
 //! ```
 //!
-//! The first executor takes the best device it has, the second one the CPU: the answers are the same. Executors print the joins
-//! they have made, with their device.
+//! The first executor uses the best device it has, the second one the CPU: the results are equal. Executors print the
+//! joins that they have executed, with their device.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use koel_datafusion::KoelOptions;
 use koel_cluster::{ballista, compare};
 
 fn main() -> Result<()> {
-    // Plans are read by functions that call themselves; Ballista's own programs have as much stack.
+    // Plans are decoded recursively; Ballista's own programs have stacks of this size too.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(32 << 20).build()?;
     let task = runtime.spawn(async {
         let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -7,8 +7,8 @@
 //! target/release/distributed tpch 8101,8102 0.1
 //! ```
 //!
-//! The first worker takes the best device it has, the second one the CPU: the answers are the same. There is no scheduler:
-//! the client's session plans, and sends the stages.
+//! The first worker uses the best device it has, the second one the CPU: the results are equal. There is no scheduler:
+//! the client's session plans, and sends the stages to the workers.
 
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ async fn main() -> Result<()> {
 
 async fn tpch(ports: &str, scale: &str) -> Result<()> {
     let ports = ports.split(',').map(number).collect::<Result<_>>()?;
-    // Small files, which are shared nevertheless.
+    // Partitions of one byte, so that even small files are divided among workers.
     let context = distributed::session(ports, SessionConfig::new(), KoelOptions::default(), 1)?;
     let folder = tempfile::tempdir()?;
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! koel on clusters: the answers of one machine, by workers that are processes of their own, one of them without OpenCL.
+//! koel on clusters: workers are separate processes, one of them without OpenCL, and return the results of one machine.
 
 mod on_ballista;
 mod on_workers;

@@ -1,4 +1,4 @@
-//! Ballista: a scheduler that plans as it runs, and two executors.
+//! Ballista: a scheduler that plans adaptively, and two executors.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ fn executors_answer_as_one_machine() {
             Process::begin(&part, opencl)
         });
         let config = SessionConfig::new_with_ballista().with_target_partitions(3);
-        // For some joins OpenCL, where it is not off.
+        // Some joins use OpenCL, unless it is off.
         let options = KoelOptions::default().device("opencl:0").min_rows(1000);
         let context = koel_cluster::ballista::session(scheduler, config, options).await.expect("a session");
         tpch::answers_are_those_of_one_machine(&context, folder.path()).await;
 
-        // A join names its device once it has run.
+        // A join shows its device after it has run.
         let [first, second] = executors.each_ref().map(|executor| {
             let lines = executor.lines();
             let stock = |line: &&String| line.starts_with("HashJoinExec") || line.starts_with("SortMergeJoinExec");

@@ -1,4 +1,4 @@
-//! datafusion-distributed: two workers, joins by koel on each.
+//! datafusion-distributed: two workers, and joins by koel on each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use koel_datafusion::KoelOptions;
 use crate::process::{Process, runtime};
 use crate::tpch;
 
-/// Joins by koel, and by others, in the stages of a worker.
+/// The numbers of joins, koel's and others, in the stages of a worker.
 fn joins(worker: &Process) -> (usize, usize) {
     let numbers = |line: &String| {
         let (koel, others) = line.strip_prefix("a stage with ")?.split_once(" joins by koel, ")?;
@@ -28,7 +28,7 @@ fn workers_answer_as_one_machine() {
     let task = runtime.spawn(async move {
         let folder = tempfile::tempdir().expect("a folder");
         let config = SessionConfig::new().with_target_partitions(2).with_information_schema(true);
-        // For some joins OpenCL, where it is not off.
+        // Some joins use OpenCL, unless it is off.
         let options = KoelOptions::default().device("opencl:0").min_rows(1000);
         let context = koel_cluster::distributed::session(ports, config, options, 1).expect("a session");
         tpch::answers_are_those_of_one_machine(&context, folder.path()).await;
@@ -50,7 +50,7 @@ fn workers_answer_as_one_machine() {
         let joined = text().await;
         assert!(joined.contains("HashJoinExec") && joined.contains("probe_time="), "{joined}");
 
-        // What a session says of koel reaches its workers.
+        // koel's options of a session reach its workers.
         let before = workers.each_ref().map(joins);
         context.sql("set koel.enabled = false").await.expect("SQL").collect().await.expect("an option");
         let joined = text().await;

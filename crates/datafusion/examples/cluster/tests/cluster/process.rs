@@ -1,4 +1,4 @@
-//! Workers as processes of their own: this program anew, with a part to play.
+//! Workers as processes: this test program, started again with a role.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -13,10 +13,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use koel_cluster::{ballista, distributed};
 
-/// What a process is to be: words, the first of them its part.
+/// The variable with the role of a process and its arguments, separated by blanks.
 const PART: &str = "KOEL_CLUSTER_PART";
 
-/// A process of a cluster. It ends with this value, and, as its input ends then, with the test at the latest.
+/// A process of a cluster. It ends when this value is dropped, or with the test at the latest, because its input ends
+/// then.
 pub(crate) struct Process {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
@@ -41,12 +42,12 @@ impl Process {
         Process { child, lines }
     }
 
-    /// What it has printed.
+    /// The lines that it has printed.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What it prints behind these words; waits for them.
+    /// The text that it prints after these words; waits for them.
     pub(crate) fn said(&self, words: &str) -> String {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(60) {
@@ -66,7 +67,7 @@ impl Drop for Process {
     }
 }
 
-/// No test: what [`Process::begin`] begins.
+/// Not a test: runs the process that [`Process::begin`] starts.
 #[test]
 #[ignore = "a process of a cluster, which tests begin"]
 fn part() {
@@ -105,7 +106,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// With stacks for plans of many levels, read by functions that are not optimised.
+/// With stacks for deep plans, which are decoded recursively by functions that are not optimised.
 pub(crate) fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(2).thread_stack_size(32 << 20).enable_all().build().expect("a runtime")

@@ -11,7 +11,8 @@ use koel_datafusion::{KoelOptions, WithKoel};
 use koel_cluster::digest::digest;
 use koel_cluster::{files, tables};
 
-/// Fails where a query's rows or their digest are not those of one machine. The tables of the cluster are files in this folder.
+/// Fails if the rows of a query or their digest differ from those of one machine. The cluster's tables are files in
+/// this folder.
 pub(crate) async fn answers_are_those_of_one_machine(cluster: &SessionContext, folder: &Path) {
     let config = SessionConfig::new().with_target_partitions(2);
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
@@ -25,11 +26,11 @@ pub(crate) async fn answers_are_those_of_one_machine(cluster: &SessionContext, f
         assert!(!expected.is_empty(), "Q{number} has no rows");
         assert_eq!(expected, found, "Q{number}");
     }
-    // Few rows, and many, of many partitions: digests of parts, which are then put together.
+    // Few rows, and many rows of many partitions, whose partial digests are merged.
     let many = "select o_custkey, o_comment, l_partkey, l_extendedprice, l_shipdate from orders join lineitem on l_orderkey = o_orderkey";
     let left = "select c_name, o_totalprice, o_orderstatus from customer left join orders on c_custkey = o_custkey";
     let nothing = "select l_comment, p_name from lineitem join part on l_partkey = p_partkey where p_size < 0";
-    // Partial sums of doubles on several machines, which are merged without rounding.
+    // Partial sums of doubles on several machines are merged without rounding.
     let sums = "select l_suppkey, sum(cast(l_extendedprice as double) / 7), avg(cast(l_tax as double)), \
                 sum(case when l_linenumber < 3 then 1e-300 else 1e300 end / l_partkey) from lineitem group by l_suppkey";
     for query in [many, left, nothing, sums].into_iter().chain([1, 5, 16, 21].map(|number| tables::QUERIES[number - 1]))
@@ -57,7 +58,7 @@ fn listed(batch: &RecordBatch) -> Vec<String> {
         .collect()
 }
 
-/// Whether there is an OpenCL device; `KOEL_REQUIRE_OPENCL` makes it an error that there is none.
+/// Whether there is an OpenCL device; with `KOEL_REQUIRE_OPENCL`, its absence is an error.
 pub(crate) fn has_opencl() -> bool {
     let found = koel::device::choose("opencl:0", None);
     let required = std::env::var_os("KOEL_REQUIRE_OPENCL").is_some();
