@@ -1,4 +1,4 @@
-//! What the way between host and device allows, and lookups from and to pinned memory, which could use all of it.
+//! The rates of transfers between host and device, and of lookups from and to pinned memory, which could reach them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::wrong;
 use koel_cli::answers::POISON;
 use koel_cli::failure::Result;
 
-/// Words of 32 bits a second, from pinned memory of the host to the device and back.
+/// Words of 32 bits per second, from pinned memory of the host to the device and back.
 #[derive(Clone, Copy)]
 pub(super) struct Bus {
     up: f64,
@@ -21,19 +21,19 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    /// Pairs a second that can come.
+    /// The number of pairs per second that can be transferred to the device.
     pub(super) fn pairs(self) -> f64 {
         self.up / 2.0
     }
 
-    /// Queries a second that can come while as many values and bits go.
+    /// The number of queries per second that can be transferred while as many values and bits are transferred back.
     pub(super) fn queries(self) -> f64 {
         self.up.min(self.down * 32.0 / 33.0)
     }
 }
 
 impl OnDevice<'_> {
-    /// A copy of as many words as there are queries, each way; nothing on devices that have no such way.
+    /// Copies as many words as there are queries, in each direction; `None` on devices without a bus.
     #[cfg(feature = "opencl")]
     pub(super) fn bus(&self, row: impl Fn(&'static str) -> Row, rows: &mut Vec<Row>) -> Result<Option<Bus>> {
         let Any::OpenCl(device) = self.device else { return Ok(None) };
@@ -68,7 +68,7 @@ impl OnDevice<'_> {
         Ok(None)
     }
 
-    /// How long lookups from and to pinned memory take, on devices that have such.
+    /// The time of lookups from and to pinned memory, on devices that support it.
     #[cfg(feature = "opencl")]
     pub(super) fn pinned_lookup<S: Scheme<Key = u32, Value = u32>>(
         &self,

@@ -1,18 +1,18 @@
-//! A figure: curves over an axis, as one of a paper is drawn, and as text and JSON.
+//! A figure: curves over an axis, for plots, and as text and JSON.
 
 use serde_json::{Value, json};
 
 use koel_cli::text::{self, Align, Table};
 
-/// What one axis of a figure says.
+/// The labels and the kind of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     pub(super) label: &'static str,
-    /// Of the numbers; empty for counts and ratios.
+    /// The unit of the numbers; empty for counts and ratios.
     pub(super) unit: &'static str,
-    /// Whether steps are to be factors.
+    /// Whether equal steps are equal factors.
     pub(super) log: bool,
-    /// Where the axis is one of things and not of numbers: their names. Number i is the i-th thing.
+    /// For an axis of things instead of numbers: their names. Number i is the i-th thing.
     pub(super) names: Vec<&'static str>,
 }
 
@@ -34,7 +34,7 @@ impl Axis {
         if self.unit.is_empty() { self.label.into() } else { format!("{} ({})", self.label, self.unit) }
     }
 
-    /// A place on the axis, in words.
+    /// The text for a place on the axis.
     fn place(&self, at: f64) -> String {
         self.names.get(at as usize).map_or_else(|| number(at), |name| (*name).into())
     }
@@ -48,7 +48,7 @@ impl Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
     pub(super) label: String,
-    /// Whether it was computed, or read off the paper, and not measured.
+    /// Whether it was computed, or read from the paper, instead of measured.
     pub(super) model: bool,
     /// By ascending x. A curve need not have a point at every x of its figure.
     pub(super) points: Vec<(f64, f64)>,
@@ -57,17 +57,17 @@ pub(super) struct Series {
 /// Curves over one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
-    /// Short, and of characters that file names may have; of its own among the figures of a paper.
+    /// Short, with characters that file names may contain, and unique among the figures of a paper.
     pub(super) id: &'static str,
     pub(super) title: String,
-    /// Where the paper has it.
+    /// The figure or section of the paper.
     pub(super) place: &'static str,
-    /// What it was measured on.
+    /// The device that it was measured on.
     pub(super) device: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) series: Vec<Series>,
-    /// Sentences on what was done, and on what is left out.
+    /// Sentences on how it was measured, and on what is omitted.
     pub(super) notes: Vec<String>,
 }
 
@@ -83,12 +83,12 @@ impl Figure {
         Figure { id, title: title.into(), place, device: device.into(), x, y, series, notes }
     }
 
-    /// Adds a point to the measured curve of this name, which begins with it if there is none.
+    /// Adds a point to the measured curve of this name, and creates the curve if it does not exist.
     pub(super) fn point(&mut self, label: impl Into<String>, x: f64, y: f64) {
         self.add(label.into(), false, x, y);
     }
 
-    /// The same for a computed curve.
+    /// Adds a point to the computed curve of this name.
     pub(super) fn model(&mut self, label: impl Into<String>, x: f64, y: f64) {
         self.add(label.into(), true, x, y);
     }
@@ -100,7 +100,7 @@ impl Figure {
         }
     }
 
-    /// Adds a sentence, once.
+    /// Adds a sentence, unless it exists.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -134,7 +134,7 @@ impl Figure {
         shown
     }
 
-    /// The same for programs.
+    /// The figure as JSON.
     pub(super) fn json(&self) -> Value {
         let series = self.series.iter();
         let series = series.map(|s| json!({ "label": s.label, "model": s.model, "points": s.points }));
@@ -145,7 +145,7 @@ impl Figure {
     }
 }
 
-/// Whole numbers as they are, others to four digits, and small ones with an exponent.
+/// Whole numbers unchanged, others with four digits, and small ones with an exponent.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && (0.0..1e15).contains(&value) {
         return text::grouped(value as u64);

@@ -1,4 +1,4 @@
-//! What is measured on, how often, and what comes out.
+//! The data of a measurement, its repeats, and its results.
 
 use std::time::{Duration, Instant};
 
@@ -47,24 +47,24 @@ pub(super) struct Row {
     pub(super) heavy: Option<f64>,
     /// The requested load; `None` for tables at their own load, and for other tables.
     pub(super) requested_load: Option<f64>,
-    /// None for tables without slots.
+    /// `None` for tables without slots.
     pub(super) load: Option<f64>,
     pub(super) what: &'static str,
     pub(super) place: &'static str,
     pub(super) hits: Option<u32>,
     pub(super) time: Duration,
-    /// Pairs, queries or accesses a second.
+    /// Pairs, queries or accesses per second.
     pub(super) rate: f64,
-    /// Accesses a second that the memory allows; from the host, what the way to the device allows, if that is less.
+    /// Accesses per second that the memory allows; from the host, the rate of the bus if that is less.
     pub(super) limit: Option<f64>,
-    /// One thread of the host does the work, wherever the table is; the time is that of the clock on the wall.
+    /// Whether one thread of the host does the work, wherever the table is; the time is wall time.
     pub(super) host_built: bool,
     /// With a heavy key: the time relative to that without it.
     pub(super) relative_to_uniform: Option<f64>,
 }
 
 impl Row {
-    /// A row of maps without duplicates, as yet without a time.
+    /// A row of maps without duplicates, without a time yet.
     pub(super) fn new(device: &str, scheme: &str, n: u32, what: &'static str, place: &'static str) -> Row {
         Row {
             table: "map",
@@ -104,7 +104,7 @@ pub(super) fn repeated(repeats: u32, mut run: impl FnMut() -> Result<Duration>) 
     Ok(median((0..repeats).map(|_| run()).collect::<Result<_>>()?))
 }
 
-/// The middle one of some times.
+/// The middle element of some times.
 pub(super) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()

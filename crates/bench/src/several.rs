@@ -29,15 +29,15 @@ use koel_cli::failure::Result;
 use koel_cli::progress::Progress;
 use koel_cli::text;
 
-/// Shards of a table, for each device that is named.
+/// Shards of a table per named device.
 const SHARDS: usize = 4;
-/// Pairs of a shard that is made on the way.
+/// Pairs per shard of a table that is built shard by shard.
 const PAIRS_OF_A_PIECE: u64 = 1 << 27;
-/// Keys that a thread makes at a time there.
+/// Keys that a thread generates at a time for such a table.
 const KEYS_AT_ONCE: u64 = 1 << 18;
-/// The most rows that are grouped and joined: what comes of them is made by the host, and takes long.
+/// The maximum number of rows that are grouped and joined: the host computes the expected results, which takes long.
 const MOST_ROWS: u64 = 1 << 26;
-/// Rows of a key, where groups are made and joined.
+/// Rows per key, for groups and joins.
 const ROWS: u64 = 4;
 
 struct Row {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
     Ok((table(&rows, &names), json(&rows, &names)))
 }
 
-/// A table that is made on the way; its digest.
+/// Measures a table that is built shard by shard.
 pub(super) fn run_pieces(args: &Args, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let mut rendered = Vec::new();
     for &n in &args.pieces {
@@ -81,11 +81,11 @@ struct Case<'a> {
     args: &'a Args,
     n: u64,
     devices: &'a [Any],
-    /// Devices that are named.
+    /// The number of named devices.
     all: usize,
 }
 
-/// Memory of the host: pinned for the devices, where one of them has such.
+/// Memory of the host: pinned for the devices if one of them supports it.
 enum Memory {
     #[cfg(feature = "opencl")]
     Pinned(koel::opencl::PinnedVec<u32>),
@@ -285,7 +285,7 @@ impl Case<'_> {
 }
 
 /// Builds a table of n pairs whose keys are generated first, in 8 bytes of host memory each, and queries it; then
-/// builds its shards one after the other on the first device, to compare the digests.
+/// builds its shards one after the other on the first device, and compares the digests.
 fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(String, Value)> {
     let shards = (n.div_ceil(PAIRS_OF_A_PIECE) as usize).max(devices.len()).next_multiple_of(devices.len());
     let load = args.load.first().copied().unwrap_or(0.9);
@@ -331,7 +331,7 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
     let mut one_by_one = Vec::new();
     for shard in 0..shards {
         let (keys, values) = columns(shard)?;
-        // A table of its own, of the shard's keys.
+        // A separate table of the shard's keys.
         let one = HashTable::builder(Bucketized::canonical(8).of::<u64, u64>()).load_factor(load);
         one_by_one.push(one.build(&devices[0], keys, &values)?.digest()?);
     }
@@ -355,7 +355,7 @@ fn pieces(args: &Args, n: u64, devices: &[Any], progress: &Progress) -> Result<(
     Ok((text, json))
 }
 
-/// How much faster than one device, of the same run.
+/// The rate relative to that of one device in the same run.
 fn times_one(rows: &[Row], row: &Row) -> f64 {
     let one = rows.iter().find(|one| (one.what, one.n, one.devices) == (row.what, row.n, 1));
     one.map_or(1.0, |one| row.rate() / one.rate())

@@ -1,4 +1,4 @@
-//! How long each stage of a build takes: a kernel each on OpenCL, a parallel pass each on the CPU.
+//! The time of each stage of a build: a kernel each on OpenCL, a parallel pass each on the CPU.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use koel_cli::failure::Result;
 use koel_cli::scheme::{self, Described};
 use koel_cli::text::{self, Align, Table};
 
-/// What the host does of builds whose stages are otherwise the device's.
+/// The name of the host's part of a build whose other stages run on the device.
 const HOST: &str = "host";
 
 /// The stages of builds of one table, or of something else that was timed.
 pub(super) struct Staged {
     /// `map`, `set`, ..
     table: &'static str,
-    /// Nothing where it is the build of a map.
+    /// Empty for the build of a map.
     what: &'static str,
     device: String,
     scheme: &'static str,
@@ -29,10 +29,10 @@ pub(super) struct Staged {
     /// Names and values.
     parameters: Vec<(&'static str, Value)>,
     n: u32,
-    /// What a stage's time is a share of: pairs, or the queries, rows or values that were counted.
+    /// The number of pairs, or of queries, rows or values, by which the time of a stage is divided.
     counted: usize,
     load: Option<f64>,
-    /// Not known of what is timed as a row.
+    /// `None` for operations that are timed as rows.
     restarts: Option<u32>,
     host_built: bool,
     /// In the order in which they are first used.
@@ -42,7 +42,7 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// Builds from pairs on the device, as often as everything is measured; of each stage the median counts.
+    /// Builds from pairs on the device, as often as requested; the median of each stage counts.
     pub(super) fn of<S: Described + Scheme<Key = u32, Value = u32>>(
         builder: &TableBuilder<S>,
         device: &Any,
@@ -58,7 +58,7 @@ impl Staged {
         for _ in 0..setup.args.repeats {
             device.finish()?;
             let ((table, mut stages), wall) = wall(|| Ok(device.stages(|| builder.build_on(device, &keys, &values))?))?;
-            // A CPU's passes are on the wall's clock as they are; a device does not count what it waits for.
+            // The stages on a CPU are measured in wall time; a device does not count the time that it waits.
             if host_built && !matches!(device, Any::Cpu(_)) {
                 let counted = stages.iter().map(|stage| stage.time).sum();
                 stages.push(StageTime { name: HOST, time: wall.saturating_sub(counted) });
@@ -108,7 +108,7 @@ impl Staged {
         }
     }
 
-    /// Says which table it is.
+    /// Sets the name of the table.
     pub(super) fn called(self, table: &'static str) -> Staged {
         Staged { table, ..self }
     }
@@ -150,7 +150,7 @@ impl Staged {
         table.render()
     }
 
-    /// Nanoseconds of a time for each pair, or whatever else was counted.
+    /// Nanoseconds per pair, or per counted item.
     fn each(&self, time: Duration) -> f64 {
         1e9 * time.as_secs_f64() / self.counted.max(1) as f64
     }
@@ -168,7 +168,7 @@ impl Staged {
     }
 }
 
-/// The stages of runs, of each the median, in the order of their first use; and the median of whole runs.
+/// The median of each stage over several runs, in the order of first use; and the median of whole runs.
 pub(super) fn medians(runs: &[Vec<StageTime>]) -> (Vec<StageTime>, Duration) {
     // Runs usually have the same stages; a stage that a run does not have took no time there.
     let mut stages: Vec<StageTime> = Vec::new();

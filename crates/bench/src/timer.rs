@@ -1,5 +1,5 @@
-//! Timing what a device does with what is there already: builds from its buffers, lookups into its buffers, and the
-//! random accesses that its memory allows. Each several times, of which the median counts, and each checked.
+//! Times operations on data in a device's memory: builds from its buffers, lookups into its buffers, and the random
+//! accesses that its memory allows. Each is repeated, the median counts, and each result is checked.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use koel_cli::failure::Result;
 /// A column on a device.
 type Column = <Any as HashBackend>::Buffer<u32>;
 
-/// A device, and how often it does everything.
+/// A device, and the number of repeats.
 #[derive(Clone, Copy)]
 pub(super) struct Timer<'a> {
     pub(super) device: &'a Any,
@@ -30,7 +30,8 @@ impl Timer<'_> {
         Ok(median((0..self.repeats).map(|_| run()).collect::<Result<_>>()?))
     }
 
-    /// How long a build or a removal takes the device; where the host does it, how long until the device has it.
+    /// The time that a build or a removal takes on the device; if the host does it, the time until the device has the
+    /// result.
     pub(super) fn timed<S: Scheme<Key = u32, Value = u32>, R>(
         &self,
         scheme: &S,
@@ -47,7 +48,7 @@ impl Timer<'_> {
         })
     }
 
-    /// Builds from pairs that are there; the last table.
+    /// Builds from pairs on the device; returns the last table.
     pub(super) fn build<S: Scheme<Key = u32, Value = u32>>(
         &self,
         builder: &TableBuilder<S>,
@@ -70,7 +71,7 @@ impl Timer<'_> {
         }
     }
 
-    /// Lookups of queries that are sent there first; `right(i)` is what query i must be answered with.
+    /// Lookups of queries, which are uploaded first; `right(i)` is the expected answer to query i.
     pub(super) fn lookup<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,

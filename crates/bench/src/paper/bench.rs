@@ -1,4 +1,4 @@
-//! What experiments share: sizes, pairs on a device, and builds and lookups of them, each timed and checked.
+//! Shared by experiments: sizes, pairs on a device, and builds and lookups of them, each timed and checked.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) struct Bench<'a> {
 /// The right answer to a query.
 type Answer = Box<dyn Fn(u32) -> Option<u32> + Send + Sync>;
 
-/// Distinct keys with values, here and on the device.
+/// Distinct keys with values, on the host and on the device.
 pub(super) struct Pairs {
     pub(super) keys: Vec<u32>,
     pub(super) values: Vec<u32>,
@@ -42,13 +42,13 @@ pub(super) struct Pairs {
     order: MixKeys,
 }
 
-/// Random ones, of which some queries can miss.
+/// Random pairs, and keys for queries that miss.
 pub(super) struct Random {
     pairs: Pairs,
     workload: Workload,
 }
 
-/// A table, and how long its build took.
+/// A table, and the time of its build.
 pub(super) struct Built<S: Scheme<Key = u32, Value = u32>> {
     pub(super) table: HashTable<Any, S>,
     pub(super) time: Duration,
@@ -59,12 +59,12 @@ impl<'a> Bench<'a> {
         Bench { args, device, progress, n }
     }
 
-    /// The requested size, or the usual one.
+    /// The requested size, or the default.
     pub(super) fn size(&self, usual: u32) -> u32 {
         self.n.unwrap_or(usual)
     }
 
-    /// A number and what comes of it in steps of a factor, up to the size.
+    /// `least` and its products with powers of a factor, up to the size.
     pub(super) fn sizes(&self, least: u32, factor: u32, usual: u32) -> Vec<u32> {
         let most = self.size(usual);
         let steps = std::iter::successors(Some(least.min(most)), |n| n.checked_mul(factor));
@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
         Ok(Random { pairs, workload })
     }
 
-    /// These keys, with the values that are the right answers to them.
+    /// Pairs of these keys and the values that `answer` returns for them.
     pub(super) fn pairs(
         &self,
         keys: Vec<u32>,
@@ -104,10 +104,10 @@ impl<'a> Bench<'a> {
         Ok(Pairs { keys, values, there, answer: Box::new(answer), order })
     }
 
-    /// A table of pairs at a load, or at its scheme's own; every pair is looked up.
+    /// Builds a table of pairs at a load, or at its scheme's default load, and looks up every pair.
     ///
     /// # Errors
-    /// Inside: why there is no such table.
+    /// Returns an inner error with the reason if there is no such table.
     pub(super) fn table<S: Scheme<Key = u32, Value = u32>>(
         &self,
         scheme: S,
@@ -131,7 +131,7 @@ impl<'a> Bench<'a> {
         Ok(Ok(table))
     }
 
-    /// The same, and how long its build takes.
+    /// Builds a table as [`table`](Self::table) does, and times the build.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -153,7 +153,7 @@ impl<'a> Bench<'a> {
         Ok(Ok(Built { table, time }))
     }
 
-    /// How long each stage of a build takes; the pairs are known to make a table.
+    /// The time of each stage of a build; the pairs are known to form a table.
     pub(super) fn stages<S: Scheme<Key = u32, Value = u32>>(&self, scheme: S, pairs: &Pairs) -> Result<Vec<StageTime>>
     where
         Any: Runs<S>,
@@ -175,7 +175,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How long a pass takes that finds each key of a table and writes its value; every pair is looked up after it.
+    /// The time of a pass that finds each key of a table and writes its value; then every pair is looked up.
     pub(super) fn assign<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
@@ -194,7 +194,7 @@ impl<'a> Bench<'a> {
         let mut got = device.filled(keys.len(), POISON)?;
         let mut found = device.filled(bitmap_words(keys.len()), POISON)?;
         Kernels::<S>::lookup(device, plan, &image, keys, &mut got, &mut found)?;
-        // The pair outside of the image is skipped.
+        // The sentinel pair, which is stored outside the image, is skipped.
         let outside = plan.outside();
         let right = |i: usize| outside.filter(|(key, _)| *key == pairs.keys[i]).map_or(pairs.values[i], |pair| pair.1);
         answers::check(&pairs.keys, &device.download(&got)?, &device.download(&found)?, |i| Some(right(i)))
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
         self.time_lookups(table, pairs, &pairs.queries(hits))
     }
 
-    /// How long lookups of these queries take.
+    /// The time of lookups of these queries.
     pub(super) fn time_lookups<S: Scheme<Key = u32, Value = u32>>(
         &self,
         table: &HashTable<Any, S>,
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
         self.timer().lookup(table, queries, |i| (pairs.answer)(queries[i]))
     }
 
-    /// How long a radix sort of the pairs takes.
+    /// The time of a radix sort of the pairs.
     pub(super) fn sort(&self, pairs: &Pairs) -> Result<Duration> {
         let (keys, values) = &pairs.there;
         let (sorted, _) = self.device.sort_pairs(keys, values)?;
@@ -266,7 +266,7 @@ impl Random {
     }
 }
 
-/// Millions a second.
+/// Millions per second.
 pub(super) fn millions(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64().max(1e-9) / 1e6
 }

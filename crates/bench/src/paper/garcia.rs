@@ -1,7 +1,7 @@
 //! Garcia et al. 2011, Sections 3.1, 4.1 and 4.2: ages, random keys, and pictures whose keys have neighbours.
 //!
-//! Their tables are classic ones, with the paper's words; the random sequence is koel's own, which reaches the same
-//! loads (`docs/papers.md`). The pictures are synthetic, and of as many cells for each defined one as the paper's.
+//! The tables are classic ones, with the paper's words; the random sequence is koel's own, which reaches the same loads
+//! (`docs/papers.md`). The pictures are synthetic, and have as many cells per defined cell as the paper's.
 //!
 //! ```text
 //! garcia/hits.rs        Figure 8: reads that hit a simulated cache
@@ -39,19 +39,19 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 const SEQUENCES: [(&str, Sequence); 2] = [("h_coh", Sequence::Coherent), ("h_rand", Sequence::Random)];
-/// The bits of values that the paper's ages of 4 bits leave.
+/// The bits that the paper's ages of 4 bits leave for values.
 const NARROW: Limits = Limits { value_bits: 28, ..Limits::NONE };
 const LOADS: [f64; 8] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99];
-/// Of the paper's 8K x 8K cells: those of the fish, and random ones.
+/// The share of defined cells among the paper's 8K x 8K cells: those of the fish, and random ones.
 const FISH: f64 = 20.5e6 / 67_108_864.0;
 const SPARSE: f64 = 1e6 / 67_108_864.0;
 
-/// Keys of a universe sixteen times as large.
+/// Keys from a universe sixteen times as large as their number.
 fn sixteenth(n: u32) -> Limits {
     Limits { key_bits: (n.max(2).ilog2() + 4).min(u32::BITS), ..NARROW }
 }
 
-/// Figure 3: the ages of keys, with and without the rule that the older one stays.
+/// Figure 3: the ages of keys, with and without the rule that the older key stays.
 fn ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 20);
     let pairs = bench.random(n, sixteenth(n))?;
@@ -65,7 +65,7 @@ fn ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     };
     curve(&mut figure, "open addressing", &open_addressing(&pairs.keys, (f64::from(n) / 0.8) as u32, bench.seed()));
     for (label, sequence) in SEQUENCES {
-        // Without maximum ages the cells keep the ages.
+        // Without maximum ages the cells store the ages.
         let scheme = RobinHood::classic().sequence(sequence).max_ages(0);
         match bench.table(scheme, Some(0.8), &pairs)? {
             Ok(table) => curve(&mut figure, label, &table.stats()?.ages),
@@ -76,11 +76,11 @@ fn ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// The number of keys at each age if each takes the first free place of its list of random places.
+/// The number of keys at each age if each key takes the first free place of its list of random places.
 fn open_addressing(keys: &[u32], slots: u32, seed: u64) -> Vec<u64> {
     let (mut taken, mut ages) = (vec![false; slots as usize], Vec::new());
     for &key in keys {
-        // A list of its own for each key, as long as it is wanted.
+        // A separate list for each key, generated as far as needed.
         let mut list = SplitMix64::new(seed ^ u64::from(key) << 32);
         let mut age = 1;
         while std::mem::replace(&mut taken[reduce(list.next_u32(), slots) as usize], true) {
@@ -94,7 +94,7 @@ fn open_addressing(keys: &[u32], slots: u32, seed: u64) -> Vec<u64> {
     ages
 }
 
-/// Section 3.1: the greatest age, over the number of keys.
+/// Section 3.1: the maximum age over the number of keys.
 fn greatest_ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("keys", ""), Axis::linear("greatest age", ""));
     let mut figure = bench.figure(("3-maximum", "Section 3.1"), "the greatest age", x, y);
@@ -116,7 +116,7 @@ fn greatest_ages(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// Section 3.1: what a hit would read if its search began at the average age, which the paper left aside.
+/// Section 3.1: the reads of a hit if its search began at the average age, which the paper did not pursue.
 fn average_age(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 20);
     let pairs = bench.random(n, sixteenth(n))?;
@@ -141,13 +141,13 @@ fn average_age(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// The mean over all keys of what keys of an age cost.
+/// The mean over all keys of a cost that depends on their age.
 fn mean(ages: &[u64], of: impl Fn(usize) -> usize) -> f64 {
     let cost: u64 = ages.iter().enumerate().map(|(age, &keys)| of(age) as u64 * keys).sum();
     cost as f64 / ages.iter().sum::<u64>().max(1) as f64
 }
 
-/// The how-manieth place that is read is the one of each age, from 1, in a search that begins at the average age.
+/// The position at which each age, from 1, is read in a search that begins at the average age.
 fn from_average(ages: &[u64]) -> Vec<usize> {
     let middle = mean(ages, |age| age);
     let mut order: Vec<usize> = (1..ages.len()).collect();
@@ -178,7 +178,7 @@ fn random_keys(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![insertion, retrieval])
 }
 
-/// Builds are drawn in the left figure, lookups in the right.
+/// The left figure shows builds, the right one lookups.
 struct Both<'a, P> {
     bench: &'a Bench<'a>,
     pairs: &'a P,
@@ -207,7 +207,7 @@ impl Both<'_, Random> {
 /// A picture with keys in some order.
 struct Domain {
     pairs: Pairs,
-    /// Every cell, defined or not, in that order.
+    /// Every cell, defined or not, in the order of the keys.
     cells: Vec<u32>,
 }
 
@@ -218,7 +218,7 @@ enum Shapes {
     Random,
 }
 
-/// The side of a square of which `defined` cells are the fish's share.
+/// The side of a square in which `defined` cells are the share that the fish has.
 fn side(defined: u32) -> u32 {
     (f64::from(defined) / FISH).sqrt().ceil() as u32
 }
@@ -242,7 +242,7 @@ fn random_picture(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     over_load(bench, ids, &domain(bench, Shapes::Random, side, defined, Order::Row)?, "random")
 }
 
-/// The lower halves.
+/// The lower halves of Figures 6 and 7.
 fn image(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let defined = bench.size(1 << 19);
     let ids = [("6-image", "Figure 6, bottom"), ("7-image", "Figure 7, bottom")];
@@ -269,7 +269,7 @@ fn over_load(
             both.times(label, load, RobinHood::classic().sequence(sequence))?;
         }
         both.times("Alcantara 2011", load, Cuckoo::classic(4).family(HashFamily::Linear))?;
-        // Where no first-level function keeps all buckets below their capacity, none is tried for long.
+        // If no first-level function keeps all buckets below their capacity, trying takes too long.
         if load <= 0.7 {
             both.times("Alcantara 2009", load, Fks::classic())?;
         }
@@ -295,7 +295,7 @@ impl Both<'_, Domain> {
     }
 }
 
-/// Figure 10, of which the first place is that of Figure 9: the order of keys and queries, at load 0.85.
+/// Figure 10, whose first place is Figure 9: the order of keys and queries, at load 0.85.
 fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let defined = bench.size(1 << 19);
     let side = side(defined);
@@ -328,12 +328,12 @@ mod tests {
 
     #[test]
     fn a_search_from_the_average_goes_to_both_sides() {
-        // No key of age 0; the mean is 2.75.
+        // No keys have age 0; the mean is 2.75.
         let ages = [0, 1, 2, 3, 2, 0];
         assert!((mean(&ages, |age| age) - 2.75).abs() < 1e-9);
         assert_eq!(from_average(&ages), [0, 4, 2, 1, 3, 5]);
         assert!((mean(&ages, |age| from_average(&ages)[age]) - (4.0 + 4.0 + 3.0 + 6.0) / 8.0).abs() < 1e-9);
-        // At the same distance the lesser age is first.
+        // At equal distances the lesser age is first.
         assert_eq!(from_average(&[0, 1, 0, 1]), [0, 2, 1, 3]);
         assert!(from_average(&[]).is_empty());
     }

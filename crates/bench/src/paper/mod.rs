@@ -1,9 +1,9 @@
-//! The experiments of the papers, rerun on the device at hand: what each figure has on its axes, measured today.
+//! The experiments of the papers, rerun on the selected device: the quantities on the axes of each figure, measured.
 //!
 //! ```text
-//! mod.rs        which experiments there are, and in what order they run
-//! bench.rs      what they share: pairs on a device, builds and lookups of them, each timed and checked
-//! alcantara/, breslow/, garcia.rs, garcia/, two_level.rs     an experiment a function: from a device to figures
+//! mod.rs        the list of experiments, and the order in which they run
+//! bench.rs      shared by experiments: pairs on a device, builds and lookups of them, each timed and checked
+//! alcantara/, breslow/, garcia.rs, garcia/, two_level.rs     one function per experiment: from a device to figures
 //! ```
 //!
 //! An experiment makes one or several figures, because several figures use the same table. If the paper has a model,
@@ -45,10 +45,10 @@ pub(super) enum Paper {
     Breslow,
 }
 
-/// Something that is measured, and the figures that come of it.
+/// A measurement, and its figures.
 struct Experiment {
     figures: &'static [&'static str],
-    /// Whether it is counted or computed here and not on a device, so that once is enough.
+    /// Whether it is counted or computed on the host instead of on a device, so that it runs only once.
     here: bool,
     run: fn(&Bench<'_>) -> Result<Vec<Figure>>,
 }
@@ -148,7 +148,7 @@ fn text(args: &Args, devices: &[Any], figures: &[Figure]) -> String {
     shown
 }
 
-/// Whether a figure is the requested one, or a part of it: `4.4-insertion` is of `4.4`, `12a` of `12`.
+/// Whether a figure is the requested one, or a part of it: `4.4-insertion` is part of `4.4`, `12a` of `12`.
 fn is_of(figure: &str, requested: &str) -> bool {
     let is_number = requested.ends_with(|c: char| c.is_ascii_digit());
     let goes_on = |next: char| next == '-' || is_number && next.is_ascii_lowercase();

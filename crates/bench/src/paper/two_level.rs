@@ -23,18 +23,18 @@ pub(super) const POSTER: &[Experiment] = &[
 
 pub(super) const SAHU: &[Experiment] = &[Experiment::on_device(&["1", "2"], kernels)];
 
-/// The maximum number of voxels for perfect spatial hashes: one thread of the host builds them.
+/// The maximum number of voxels for perfect spatial hashes, which one thread of the host builds.
 const PERFECT: usize = 1 << 17;
 
-/// What the stages of large builds are that no paper has.
+/// The stage of large builds that no paper has.
 const SAMPLE: &str = "gather: with 2^18 pairs or more, a sample is read to look for duplicate keys";
 
-/// Tables of which the iterations are counted, each with functions of its own.
+/// Tables whose iterations are counted, each with different functions.
 const TABLES: usize = 31;
-/// Iterations after which a table is given up.
+/// The number of iterations after which a build is abandoned.
 const MOST: u32 = 1000;
 
-/// Method: how often all items that are not in must try each sub-table, over their number.
+/// Method: how often all items that are not placed must try each sub-table, over their number.
 fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("items", ""), Axis::linear("iterations", ""));
     let mut figure = Figure::new(("iterations", "Method"), "iterations of parallel insertion", "host", x, y);
@@ -44,7 +44,8 @@ fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     for n in bench.sizes(16, 4, 1 << 16) {
         let keys = Workload::new(n, bench.seed()).keys();
         figure.model("log2 n", n.into(), f64::from(n).log2());
-        // Two sub-tables take random keys up to half of their slots; three are the poster's, 576 slots for 409 items.
+        // Two sub-tables place random keys up to half of their slots; three are the poster's, with 576 slots for 409
+        // items.
         for (label, subtables, space) in [("2 sub-tables, 2.5 N", 2, 2.5), ("3 sub-tables, 1.41 N", 3, 576.0 / 409.0)] {
             bench.progress.say(format!("iterations of {n} items in {subtables} sub-tables"));
             let slots = (f64::from(n) * space / f64::from(subtables)).ceil() as u32;
@@ -65,9 +66,9 @@ fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// How many iterations it takes until all keys are in: those that are not write themselves into their slots of one
-/// sub-table after the other, and whatever is overwritten is not in. Of several keys that write one slot the last
-/// stays.
+/// The number of iterations until all keys are placed. Keys that are not placed write themselves into their slots of
+/// one sub-table after the other, and keys that are overwritten are not placed any more. If several keys write one
+/// slot, the last one stays.
 fn rounds(keys: &[u32], functions: &[MixKeys], slots: u32) -> Option<u32> {
     let mut subtables = vec![vec![None; slots as usize]; functions.len()];
     let mut out: Vec<u32> = keys.to_vec();
@@ -80,13 +81,14 @@ fn rounds(keys: &[u32], functions: &[MixKeys], slots: u32) -> Option<u32> {
     })
 }
 
-/// The results of the poster: finer and finer voxels of a surface, in a table, a sorted list and a perfect hash.
+/// The results of the poster: a surface in voxels of increasing resolution, in a table, a sorted list and a perfect
+/// hash.
 fn voxels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("voxels", ""), Axis::log("time", "ms"));
     let mut figure = bench.figure(("voxels", "results, first figure"), "voxels of a surface", x, y);
     figure.note("a sphere in place of the model; all voxels are retrieved, in random order");
     let most = bench.size(1 << 20) as usize;
-    // Those of the next sphere have no keys of 32 bits.
+    // The voxels of the next sphere do not have 32-bit keys.
     for radius in (4..10).map(|power| 1u32 << power) {
         bench.progress.say(format!("voxels of a sphere of radius {radius}"));
         let (grid, keys) = sphere(radius)?;
@@ -94,7 +96,7 @@ fn voxels(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             break;
         }
         let values = SplitMix64::new(bench.seed()).next_mix_keys();
-        // Cell by cell they ascend.
+        // In cell order the keys ascend.
         let surface = keys.clone();
         let pairs = bench.pairs(keys, move |key| surface.binary_search(&key).ok().map(|_| mix(key, values)))?;
         let mut curves = Curves { bench, pairs: &pairs, figure: &mut figure };
@@ -119,7 +121,7 @@ struct Curves<'a> {
 }
 
 impl Curves<'_> {
-    /// The times of construction, if it has a name, and of retrieval.
+    /// Adds the times of construction, if it has a name, and of retrieval.
     fn add<S: Scheme<Key = u32, Value = u32>>(&mut self, [construction, retrieval]: [&str; 2], scheme: S) -> Result<()>
     where
         Any: Runs<S>,
@@ -144,7 +146,7 @@ impl Curves<'_> {
     }
 }
 
-/// The side of a cube, and the keys of those cells in a sphere that have a neighbour outside it.
+/// The side of a cube, and the keys of the cells in a sphere that have a neighbour outside it.
 fn sphere(radius: u32) -> Result<(u32, Vec<u32>)> {
     let (side, r) = (2 * radius, i64::from(radius));
     let rows = Rows3::new(side, side, side)?;
@@ -219,7 +221,7 @@ mod tests {
         let keys = Workload::new(409, 1).keys();
         assert_eq!(rounds(&[], &functions, 1), Some(1));
         assert_eq!(rounds(&keys[..1], &functions, 192), Some(1));
-        // Three slots have no room for four keys, and three keys that can go anywhere need one iteration.
+        // Three slots cannot contain four keys, and three keys with all slots available need one iteration.
         assert_eq!((rounds(&keys[..3], &functions, 1), rounds(&keys[..4], &functions, 1)), (Some(1), None));
         // The poster's bucket.
         assert!(rounds(&keys, &functions, 192).is_some_and(|rounds| (2..=60).contains(&rounds)));
@@ -231,12 +233,12 @@ mod tests {
         let surface: std::collections::HashSet<u32> = keys.iter().copied().collect();
         assert_eq!((side, surface.len()), (32, keys.len()));
         let is = |x: u32, y: u32, z: u32| surface.contains(&(x + 32 * (y + 32 * z)));
-        // Along each line through the middle there are two walls.
+        // Each line through the middle crosses two walls.
         let walls = |of: &dyn Fn(u32) -> bool| (0..32).filter(|&i| of(i)).count();
         assert!(walls(&|i| is(i, 16, 16)) == 2 && walls(&|i| is(16, i, 16)) == 2 && walls(&|i| is(16, 16, i)) == 2);
         assert!(is(0, 16, 16) && is(31, 15, 16) && !is(0, 0, 0) && !is(16, 16, 16));
-        // A wall of one voxel: seen along the axis that it faces most, each covers a unit of it. On a sphere the
-        // greatest part of a normal is 0.83 on average.
+        // A wall of one voxel: seen along the axis that it faces most, each voxel covers a unit of area. On a sphere
+        // the greatest component of a normal is 0.83 on average.
         let area = 4.0 * std::f64::consts::PI * 256.0;
         assert!((0.75..0.9).contains(&(keys.len() as f64 / area)), "{}", keys.len());
     }

@@ -1,11 +1,11 @@
 //! A perfect hash of the keys (ptr_hash), and an array of pairs, each at the hash of its key.
 //!
 //! A query is hashed, which reads a byte, and compared with the pair at its place, which reads a line. Both reads are
-//! prefetched: the bytes by ptr_hash's own stream, the lines here, a few dozen queries ahead as well.
+//! prefetched: the bytes by ptr_hash's stream, the lines here, also a few dozen queries ahead.
 //!
-//! Of ptr_hash's variants the one with the fastest lookups, whose places are a few more than the keys. All threads hash
-//! its keys, but one builds it; `+parts` is the same in parts, which all threads build and whose lookups are a little
-//! slower.
+//! The variant of ptr_hash is the one with the fastest lookups; it has slightly more places than keys. All threads hash
+//! its keys, but one thread builds it; `+parts` is the same function in parts, which all threads build and whose
+//! lookups are slightly slower.
 
 use prefetch_index::prefetch_index;
 use ptr_hash::bucket_fn::Linear;
@@ -21,7 +21,7 @@ use koel_cli::out;
 /// recommends; 128 is not faster.
 const AHEAD: usize = 64;
 
-/// Whether it is one part, and whether places are made as few as the keys.
+/// Whether it is one part, and whether it has as few places as keys.
 type Places<const ONE_PART: bool> = PtrHash<u32, Linear, Vec<u32>, FastIntHash, Vec<u8>, ONE_PART, false>;
 
 struct Table<const ONE_PART: bool> {
@@ -30,7 +30,7 @@ struct Table<const ONE_PART: bool> {
     pairs: Vec<u64>,
 }
 
-/// Nothing of no keys, which have no first place, nor where ptr_hash finds no function for them.
+/// Returns no rows if there are no keys, because there is no first place, or if ptr_hash finds no function for them.
 pub(super) fn measure(on: On<'_>) -> Result<Vec<Row>> {
     if on.setup.data.keys.is_empty() {
         return Ok(Vec::new());
@@ -54,7 +54,7 @@ fn build<const ONE_PART: bool>(setup: &Setup<'_>) -> Result<Table<ONE_PART>> {
     let places = Places::try_new(keys, PtrHashParams::default_fast())
         .ok_or_else(|| Failure::Input("ptr_hash has found no function for these keys, and is left out".into()))?;
     let pair = |key: u32, value: u32| u64::from(key) << 32 | u64::from(value);
-    // A place without a key has the first pair, whose key is never looked for there.
+    // A place without a key contains the first pair, whose key is never looked up there.
     let first = keys.first().zip(values.first()).map_or(0, |(&key, &value)| pair(key, value));
     let mut pairs = vec![first; places.max_index()];
     let mut ahead = Ahead::new();
@@ -94,7 +94,7 @@ fn look_up<const ONE_PART: bool>(table: &Table<ONE_PART>, queries: &[u32], value
     ahead.rest().for_each(answer);
 }
 
-/// Places whose lines are on their way.
+/// Places whose lines are being prefetched.
 struct Ahead {
     places: [usize; AHEAD],
     count: usize,
@@ -114,7 +114,7 @@ impl Ahead {
         (self.count > AHEAD).then_some(at)
     }
 
-    /// The places that were not returned yet, in their order.
+    /// The places that have not been returned yet, in order.
     fn rest(&self) -> impl Iterator<Item = usize> + '_ {
         (self.count.saturating_sub(AHEAD)..self.count).map(|i| self.places[i % AHEAD])
     }

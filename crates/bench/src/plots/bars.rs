@@ -1,5 +1,5 @@
-//! Horizontal bars in groups, a column for each device: rates next to each other, or as shares of what they are
-//! compared with.
+//! Horizontal bars in groups, with a column for each device: rates next to each other, or as shares of reference
+//! values.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -9,20 +9,20 @@ use super::scale::{Ends, Scale};
 use super::{Drawing, drawing};
 use crate::figure::Axis;
 
-/// What is drawn into one file.
+/// The contents of one file.
 pub(crate) struct Chart {
-    /// Of the file, without `.svg`.
+    /// The name of the file, without `.svg`.
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) lines: Vec<String>,
-    /// What the bars say.
+    /// The axis of the bars.
     pub(crate) axis: Axis,
     /// A line across all bars.
     pub(crate) marked: Option<f64>,
-    /// Longer bars end here.
+    /// Longer bars are cut off here.
     pub(crate) most: Option<f64>,
     pub(crate) kinds: Vec<Kind>,
-    /// One a device.
+    /// One per device.
     pub(crate) columns: Vec<Column>,
     pub(crate) notes: Vec<String>,
 }
@@ -36,40 +36,40 @@ pub(crate) struct Kind {
     pub(crate) outline: bool,
 }
 
-/// What was measured on one device.
+/// The bars of one device.
 pub(crate) struct Column {
     pub(crate) head: String,
     pub(crate) groups: Vec<Group>,
 }
 
-/// Bars that stand together.
+/// Adjacent bars with one label.
 pub(crate) struct Group {
     pub(crate) label: String,
-    /// Under the label.
+    /// The text under the label.
     pub(crate) under: String,
     pub(crate) bars: Vec<Bar>,
 }
 
 pub(crate) struct Bar {
-    /// `None` if it is not known.
+    /// The length; `None` if unknown.
     pub(crate) long: Option<f64>,
-    /// At the end of the bar.
+    /// The text at the end of the bar.
     pub(crate) says: String,
-    /// At the right edge.
+    /// The text at the right edge.
     pub(crate) text: String,
-    /// Which of the chart's.
+    /// The index of its kind in the chart.
     pub(crate) kind: usize,
 }
 
-/// The width of the area of bars.
+/// The width of the area for bars.
 const WIDE: i32 = 300;
-/// The height of a bar with what lies under it, and what lies between groups.
+/// The height of a bar with the space under it, and the space between groups.
 const BAR: i32 = 16;
 const BETWEEN: i32 = 10;
-/// Under the bars: numbers and the name of the axis, and what lies under those.
+/// The height of the axis under the bars: its numbers and its name, and the space under them.
 const FOOT: i32 = 44;
 const UNDER: i32 = 12;
-/// The sample of a kind.
+/// The width of a kind's sample.
 const SAMPLE: i32 = 14;
 
 impl Chart {
@@ -104,12 +104,12 @@ impl Chart {
         self.columns.iter().flat_map(|column| &column.groups).flat_map(|group| &group.bars)
     }
 
-    /// Where a bar ends.
+    /// The position of a bar's end.
     fn end(&self, bar: &Bar) -> Option<f64> {
         bar.long.map(|long| self.most.map_or(long, |most| long.min(most)))
     }
 
-    /// How far what is written at the ends of bars goes beyond their area.
+    /// How far the texts at the ends of bars extend beyond their area.
     fn behind(&self) -> i32 {
         let longest = self.bars().filter_map(|bar| self.end(bar)).chain(self.marked).fold(f64::MIN_POSITIVE, f64::max);
         let beyond = |bar: &Bar| {
@@ -119,7 +119,7 @@ impl Chart {
         self.bars().map(beyond).fold(0, i32::max)
     }
 
-    /// What the colours mean, as far as they are there, in lines of that width; where it ends.
+    /// Draws the legend of the kinds that occur, in lines of that width; returns where it ends.
     fn kinds(&self, area: Option<&Area<'_>>, mut top: i32, width: i32) -> Result<i32, Error> {
         let mut left = MARGIN;
         for (at, kind) in self.kinds.iter().enumerate().filter(|&(at, _)| self.has(at)) {
@@ -182,7 +182,7 @@ impl Chart {
                 let y = y + at * BAR;
                 if let Some(end) = self.end(bar).filter(|&end| scale.has(end)).map(place) {
                     self.bar(area, bar.kind, (zero, y), end - zero)?;
-                    // Lines of the axis do not run through numbers.
+                    // Lines of the axis must not run through numbers.
                     let beside = [(end + 3, y), (end + 5 + TICK.width(&bar.says), y + BAR - 4)];
                     area.draw(&Rectangle::new(beside, WHITE.filled()))?;
                     TICK.write(area, &bar.says, (end + 5, y), HPos::Left)?;

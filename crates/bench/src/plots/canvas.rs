@@ -1,7 +1,7 @@
 //! A picture and the texts in it, on top of `plotters`, which draws lines, shapes, axes and letters as SVG.
 //!
-//! The viewer of an SVG chooses the font. So widths are estimates, rather too large than too small, and `plotters` gets
-//! the sizes of everything around its axes.
+//! The viewer of an SVG chooses the font. Widths are therefore estimates, rather too large than too small, and
+//! `plotters` is given the sizes of everything around its axes.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub(super) const GREY: RGBColor = RGBColor(0x5c, 0x5c, 0x5c);
 pub(super) const GRID: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
-/// The edge of a picture, and what lies between its parts.
+/// The margin of a picture, and the space between its parts.
 pub(super) const MARGIN: i32 = 18;
 
-/// What is drawn on.
+/// The area that is drawn on.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(super) type Error = DrawingAreaErrorKind<io::Error>;
 
-/// The file of a picture. It has a white ground, so it can be read on dark pages too.
+/// Draws a picture and returns its file. It has a white background, so that it is readable on dark pages too.
 pub(super) fn picture(
     (width, height): (i32, i32),
     title: &str,
@@ -36,7 +36,7 @@ pub(super) fn picture(
     Ok(svg.replacen('>', &format!(" role=\"img\">\n<title>{title}</title>"), 1))
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Font {
     size: f64,
@@ -45,7 +45,7 @@ pub(super) struct Font {
 }
 
 pub(super) const TITLE: Font = Font { size: 17.0, bold: true, colour: INK };
-/// Under a title.
+/// Lines under a title.
 pub(super) const LINE: Font = Font { size: 12.0, bold: false, colour: GREY };
 pub(super) const HEAD: Font = Font { size: 12.0, bold: true, colour: INK };
 pub(super) const LABEL: Font = Font { size: 12.0, bold: false, colour: INK };
@@ -53,12 +53,12 @@ pub(super) const TICK: Font = Font { size: 11.0, bold: false, colour: INK };
 pub(super) const NOTE: Font = Font { size: 10.5, bold: false, colour: GREY };
 
 impl Font {
-    /// How far apart lines stand.
+    /// The distance between lines.
     pub(super) fn line(self) -> i32 {
         (self.size * 1.4).ceil() as i32
     }
 
-    /// About how wide a text is.
+    /// The approximate width of a text.
     pub(super) fn width(self, text: &str) -> i32 {
         width(&plain(text), self.size, self.bold).ceil() as i32
     }
@@ -78,10 +78,10 @@ impl Font {
         lines
     }
 
-    /// The style of a text that stands by this part of it, and hangs from its upper edge.
+    /// The style of a text that is aligned horizontally at this part of it, and vertically at its upper edge.
     pub(super) fn style(self, by: HPos) -> TextStyle<'static> {
         let font = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
-        // The SVG gets 1 / 1.24 of the size.
+        // `plotters` writes 1 / 1.24 of the size to the SVG.
         let font = FontDesc::new(FontFamily::SansSerif, self.size * 1.24, font);
         TextStyle { font, color: self.colour.to_backend_color(), pos: Pos::new(by, VPos::Top) }
     }
@@ -91,7 +91,7 @@ impl Font {
         area.draw(&Text::new(plain(text), at, self.style(by)))
     }
 
-    /// Writes a text in lines of that width; where it ends.
+    /// Writes a text in lines of that width; returns where it ends.
     pub(super) fn paragraph(
         self,
         area: &Area<'_>,
@@ -107,18 +107,18 @@ impl Font {
         Ok(top)
     }
 
-    /// How high a paragraph is.
+    /// The height of a paragraph.
     pub(super) fn height(self, text: &str, width: i32) -> i32 {
         self.wrapped(text, width).len() as i32 * self.line()
     }
 }
 
-/// About how wide a text is as it is drawn.
+/// The approximate width of a text without markup.
 pub(super) fn width(plain: &str, size: f64, bold: bool) -> f64 {
     plain.chars().count() as f64 * size * if bold { 0.64 } else { 0.58 }
 }
 
-/// The title of a picture and the lines under it; where they end.
+/// Writes the title of a picture and the lines under it; returns where they end.
 pub(super) fn heading(area: &Area<'_>, title: &str, lines: &[String], width: i32) -> Result<i32, Error> {
     let mut top = TITLE.paragraph(area, title, (MARGIN, MARGIN), width, HPos::Left)? + 2;
     for line in lines {
@@ -132,7 +132,7 @@ pub(super) fn heading_end(title: &str, lines: &[String], width: i32) -> i32 {
     MARGIN + TITLE.height(title, width) + 2 + lines.iter().map(|line| LINE.height(line, width)).sum::<i32>()
 }
 
-/// What is said under a picture.
+/// Writes the notes under a picture.
 pub(super) fn footing(area: &Area<'_>, notes: &[String], mut top: i32, width: i32) -> Result<(), Error> {
     for note in notes {
         top = NOTE.paragraph(area, note, (MARGIN, top), width, HPos::Left)?;
@@ -140,12 +140,12 @@ pub(super) fn footing(area: &Area<'_>, notes: &[String], mut top: i32, width: i3
     Ok(())
 }
 
-/// How high that is.
+/// The height of the notes.
 pub(super) fn footing_height(notes: &[String], width: i32) -> i32 {
     notes.iter().map(|note| NOTE.height(note, width)).sum()
 }
 
-/// A text as it is drawn: digits behind a `^` raised, and nothing in it that XML has not.
+/// The text as it is drawn: digits after a `^` are superscripts, and characters that XML does not allow are removed.
 pub(super) fn plain(text: &str) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let mut plain = String::with_capacity(text.len());
@@ -172,7 +172,7 @@ pub(super) fn plain(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a reader of XML makes of a text: of the title, and of what is written.
+    /// Parses the SVG of a text; returns its title and the written text.
     fn read(text: &str) -> (String, String) {
         let file = picture((10, 10), text, |area| LINE.write(area, text, (1, 2), HPos::Left));
         let file = file.unwrap_or_else(|error| panic!("{error}"));

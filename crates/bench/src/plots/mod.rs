@@ -1,16 +1,17 @@
-//! `koel-bench --plots DIR`: what was measured, drawn.
+//! `koel-bench --plots DIR`: draws the measurements.
 //!
 //! ```text
-//! rows.rs      an ordinary bench: its rows over the pairs, the load, the hits or the rows of a key, a series a table
+//! rows.rs      an ordinary bench: its rows over the pairs, the load, the hits or the rows of a key, a series per table
 //! papers.rs    the figures of a paper, each a plot
-//! rates.rs     bench --draw: rates of a file, next to each other
-//! bars.rs      draws bars: those, and of bench --all each rate as a share of its goals and of its limit
+//! rates.rs     bench --draw: the rates of a file, next to each other
+//! bars.rs      draws bars: those rates, and for bench --all each rate as a share of its goals and of its limit
 //! plot.rs      draws curves        scale.rs    axes        style.rs    colours, markers, legend
 //! canvas.rs    a picture and its texts
 //! ```
 //!
-//! `plotters` draws. Legends are placed here, because it lays them over the curves. Devices stand side by side, on the
-//! same axes. Each picture says when and on what it was measured; the same measurements of one day give the same bytes.
+//! `plotters` draws. Legends are placed here, because `plotters` would draw them over the curves. Panels of devices are
+//! next to each other and have the same axes. Each picture shows the date and the conditions of its measurements; the
+//! same measurements of one day give the same bytes.
 
 mod bars;
 mod canvas;
@@ -45,15 +46,15 @@ pub(super) struct Drawing {
     svg: String,
 }
 
-/// Where plots go.
+/// The folder for plots.
 pub(super) struct Plots(PathBuf);
 
 impl Plots {
-    /// The directory of `--plots`, which is made if it is not there: when all other options are known to be right, and
+    /// The folder of `--plots`, which is created if it does not exist: after all other options have been checked, and
     /// before anything is measured.
     ///
     /// # Errors
-    /// Why no file can be written there, which is better known before an hour of measurements than after it.
+    /// Returns the reason if no file can be written there, before an hour of measurements instead of after it.
     pub(super) fn requested(args: &Args) -> Result<Option<Plots>> {
         args.plots.as_deref().map(Plots::at).transpose()
     }
@@ -69,12 +70,12 @@ impl Plots {
             )));
         }
         DirBuilder::new().recursive(true).create(path).map_err(|error| Failure::io(path, &error))?;
-        // Whether files can be created there; this one never gets its name.
+        // Checks whether files can be created there; this one is never renamed to its final name.
         WholeFile::create(&path.join("trial.svg")).map_err(|error| Failure::io(path, &error))?;
         Ok(Plots(path.into()))
     }
 
-    /// Writes the files and says which; those of the same names are replaced.
+    /// Writes the files and returns their paths; existing files of the same names are replaced.
     pub(super) fn write(&self, drawings: io::Result<Vec<Drawing>>) -> Result<Vec<PathBuf>> {
         let drawings = drawings.map_err(|error| Failure::io(&self.0, &error))?;
         let mut written = Vec::new();
@@ -95,25 +96,25 @@ impl Plots {
     }
 }
 
-/// What a picture became, for all who draw.
+/// Converts the result of drawing a picture.
 fn drawing(name: &str, svg: std::result::Result<String, canvas::Error>) -> io::Result<Drawing> {
     Ok(Drawing { name: name.into(), svg: svg.map_err(|error| io::Error::other(error.to_string()))? })
 }
 
-/// When something was measured just now, and how.
+/// The current date, and the conditions of the measurements.
 pub(super) fn how(args: &Args) -> String {
     let (version, threads) = (env!("CARGO_PKG_VERSION"), rayon::current_num_threads());
     let runs = text::counted(args.repeats.into(), "run");
     format!("{}, koel {version}, host with {}, medians of {runs}", today(), text::counted(threads as u64, "thread"))
 }
 
-/// The day, in Greenwich.
+/// The current date in UTC.
 fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     date(since.as_secs() / 86_400)
 }
 
-/// The date `days` days after 1970-01-01. Years begin with March here, so that the leap day is the last.
+/// The date `days` days after 1970-01-01. Years begin in March here, so that the leap day is the last day.
 fn date(days: u64) -> String {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -124,7 +125,7 @@ fn date(days: u64) -> String {
     format!("{}-{month:02}-{day:02}", 400 * era + year + u64::from(month <= 2))
 }
 
-/// A name that files may have.
+/// Converts a text to a valid file name.
 fn file_name(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(safe).collect();
@@ -132,13 +133,13 @@ fn file_name(text: &str) -> String {
     words.join("-")
 }
 
-/// With a capital, as titles have it.
+/// Capitalizes the first letter.
 fn capital(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
-/// A number of pairs; powers of two as such.
+/// A number of pairs as text; powers of two as powers.
 pub(super) fn count(number: u64) -> String {
     if number.is_power_of_two() && number > 1 << 12 { format!("2^{}", number.ilog2()) } else { text::grouped(number) }
 }

@@ -9,14 +9,14 @@ use super::plot::{Panel, Plot};
 use super::{Drawing, capital, drawing, file_name};
 use crate::figure::Figure;
 
-/// A paper's name in the command and in words.
+/// The name of a paper in the command, and its name in prose.
 #[derive(Clone, Copy)]
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a str,
     pub(crate) cited: &'a str,
 }
 
-/// Draws the figures of a paper, each into a file that is named by the paper and the figure.
+/// Draws the figures of a paper, each into a file named after the paper and the figure.
 pub(crate) fn of_figures(paper: Named<'_>, figures: &[Figure], devices: &[Any], how: &str) -> io::Result<Vec<Drawing>> {
     let head =
         |id: &str| devices.iter().find(|device| device.info().id == id).map_or(id.into(), |d| d.info().to_string());
@@ -35,7 +35,7 @@ fn plots(paper: Named<'_>, figures: &[Figure], head: impl Fn(&str) -> String, ho
         .collect()
 }
 
-/// One figure, as it is on each device.
+/// Plots one figure, with a panel for each device.
 fn plot(paper: Named<'_>, figures: Vec<&Figure>, head: &impl Fn(&str) -> String, how: &str) -> Option<Plot> {
     let first = figures.first()?;
     let mut lines = vec![format!("{}, {}", paper.cited, first.place), how.to_owned()];

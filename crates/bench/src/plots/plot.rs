@@ -1,8 +1,8 @@
-//! A plot: curves over an axis, or bars where the axis is one of things, with a panel for each device.
+//! A plot: curves over an axis, or bars if the axis is one of things, with a panel for each device.
 //!
 //! ```text
 //! title
-//! where it is from, what is the same in all of it
+//! origin, and the properties that all panels share
 //!
 //!   device                  device                   legend, if there is one panel
 //!   |                       |
@@ -24,53 +24,53 @@ use super::style::Legend;
 use crate::figure::Axis;
 pub(super) use crate::figure::Series;
 
-/// What is drawn into one file.
+/// The contents of one file.
 pub(super) struct Plot {
-    /// Of the file, without `.svg`.
+    /// The name of the file, without `.svg`.
     pub(super) name: String,
     pub(super) title: String,
-    /// Where it is from, and what is the same in all of it.
+    /// The origin, and the properties that all panels share.
     pub(super) lines: Vec<String>,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) panels: Vec<Panel>,
-    /// What thin curves are.
+    /// The description of thin curves.
     pub(super) models: &'static str,
     pub(super) notes: Vec<String>,
 }
 
-/// What was measured on one device.
+/// The curves of one device.
 pub(super) struct Panel {
     pub(super) head: String,
     pub(super) series: Vec<Series>,
 }
 
-/// Panels in a row.
+/// The maximum number of panels in a row.
 const MOST_IN_A_ROW: usize = 3;
-/// Of the maxima of devices: from there on they share no linear axis.
+/// If the maxima of devices differ by at least this factor, they cannot share a linear axis.
 const TOO_FAR_APART: f64 = 8.0;
 
-/// Axes, and where everything goes.
+/// The axes, and the positions of all parts.
 struct Layout<'a> {
     x: Scale,
     y: Scale,
     legend: Legend<'a>,
-    /// Of the area of curves.
+    /// The size of the area for curves.
     size: (i32, i32),
-    /// Between the left edge of a panel and its area: the numbers and the name of the axis.
+    /// The space between the left edge of a panel and its area, for the numbers and the name of the axis.
     left: i32,
-    /// Under the area.
+    /// The space under the area.
     bottom: i32,
-    /// Over the area: the name of the device.
+    /// The space above the area, for the name of the device.
     head: i32,
-    /// Numbers on an axis, at most.
+    /// The maximum numbers of labels on the axes.
     ticks: (usize, usize),
 }
 
 type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Scale, Scale>>;
 
 impl Plot {
-    /// All that is drawn.
+    /// All series.
     fn series(&self) -> impl Iterator<Item = &Series> + Clone {
         self.panels.iter().flat_map(|panel| &panel.series)
     }
@@ -79,8 +79,8 @@ impl Plot {
         !self.x.names.is_empty()
     }
 
-    /// The vertical axis: from zero where that leaves room for what is to be seen, and of powers where one device's
-    /// curves would otherwise lie on the ground.
+    /// The vertical axis: it starts at zero if the curves remain distinguishable, and is logarithmic if one device's
+    /// curves would otherwise be too close to zero.
     fn vertical(&self) -> Scale {
         let of =
             |panel: &Panel| -> Vec<f64> { panel.series.iter().flat_map(|s| s.points.iter().map(|p| p.1)).collect() };
@@ -119,7 +119,7 @@ impl Plot {
         }
     }
 
-    /// The file.
+    /// Draws the plot as SVG.
     pub(super) fn svg(&self) -> Result<String, Error> {
         let layout = self.layout();
         let (count, legend) = (self.panels.len().max(1) as i32, &layout.legend);
@@ -147,7 +147,7 @@ impl Plot {
         })
     }
 
-    /// The names of things at the axis, each in lines that have room.
+    /// The names of things at the axis, each wrapped to lines that fit.
     fn named(&self, width: i32) -> Vec<Vec<String>> {
         let room = width / self.x.names.len().max(1) as i32 - 8;
         self.x.names.iter().map(|name| TICK.wrapped(name, room)).collect()
@@ -167,7 +167,7 @@ impl Plot {
         let x_label = |at: &f64| canvas::plain(&layout.x.label(*at));
         let y_label = |at: &f64| canvas::plain(&layout.y.label(*at));
         let mut mesh = chart.configure_mesh();
-        // Things are named below, because labels of axes have one line.
+        // Names of things are drawn later, because labels of axes have only one line.
         let numbers = if self.is_of_bars() { 0 } else { layout.ticks.0 };
         mesh.bold_line_style(GRID)
             .light_line_style(TRANSPARENT)
@@ -195,7 +195,7 @@ impl Plot {
     }
 
     fn curves(&self, area: &Area<'_>, chart: &mut Chart<'_>, panel: &Panel, layout: &Layout<'_>) -> Result<(), Error> {
-        // Models lie under what was measured.
+        // Models are drawn under measured curves.
         for model in [true, false] {
             for series in panel.series.iter().filter(|series| series.model == model) {
                 let style = layout.legend.style(&series.label);
@@ -214,7 +214,7 @@ impl Plot {
         Ok(())
     }
 
-    /// Bars side by side, for each thing on the axis; those of models are outlines.
+    /// Bars next to each other for each thing on the axis; bars of models are outlines.
     fn bars(chart: &mut Chart<'_>, panel: &Panel, layout: &Layout<'_>) -> Result<(), Error> {
         let each = 0.8 / panel.series.len().max(1) as f64;
         for (nth, series) in panel.series.iter().enumerate() {

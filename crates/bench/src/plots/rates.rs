@@ -16,7 +16,7 @@ use koel_cli::failure::{Failure, Result};
 #[serde(deny_unknown_fields)]
 struct Data {
     title: String,
-    /// What is the same in all of it.
+    /// The properties that all rates share.
     line: String,
     unit: Unit,
     columns: Vec<OnDevice>,
@@ -31,11 +31,11 @@ enum Unit {
     Mega,
 }
 
-/// What was measured on one device.
+/// The rates of one device.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OnDevice {
-    /// The device, and how many threads of it.
+    /// The device, and the number of its threads.
     on: String,
     rates: Vec<Rate>,
 }
@@ -43,12 +43,12 @@ struct OnDevice {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rate {
-    /// What is done.
+    /// The operation.
     of: String,
-    /// What does it.
+    /// The implementation.
     by: String,
     rate: f64,
-    /// What must be known of it.
+    /// A remark.
     #[serde(default)]
     but: String,
     date: String,
@@ -58,7 +58,7 @@ struct Rate {
 /// Draws one such file.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// Returns the error in the file.
 pub(crate) fn of_file(path: &Path) -> Result<Drawing> {
     let io = |error: &io::Error| Failure::io(path, error);
     let text = std::fs::read_to_string(path).map_err(|error| io(&error))?;
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(rendered, ["30.2", "77.1", "48", "6.3", "517", "1590"]);
     }
 
-    /// The plots in documents are those of the rates in the same folder.
+    /// The plots in documents equal those drawn from the rates in the same folder.
     #[test]
     fn the_plots_in_the_repository_are_drawn_of_their_files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plots");
@@ -153,7 +153,7 @@ mod tests {
             }
             let drawn = of_file(&path).unwrap_or_else(|error| panic!("{error}"));
             let there = std::fs::read_to_string(path.with_extension("svg")).unwrap_or_else(|error| panic!("{error}"));
-            // Git may have changed the ends of lines.
+            // Git may have changed the line ends.
             assert!(
                 drawn.svg == there.replace("\r\n", "\n"),
                 "draw {} again: docs/performance/measuring.md",

@@ -1,8 +1,7 @@
-//! Plots of the rows of an ordinary bench: one for each thing that is measured and each axis on which it was measured
-//! at two places or more.
+//! Plots of the rows of an ordinary bench: one for each operation and each axis with at least two measured places.
 //!
-//! What else differs between rows is in the names of series; where those get too many, they are divided among plots,
-//! and of numbers of pairs and of rows a key the greatest is drawn.
+//! The other properties in which rows differ are in the names of series. If there are too many series, they are divided
+//! among plots, and only the greatest number of pairs and of rows per key is drawn.
 
 use std::io;
 
@@ -18,10 +17,10 @@ use koel_cli::text;
 
 /// The maximum number of series of a panel that readers can distinguish well.
 const MOST: usize = 8;
-/// From there on a rate's axis is one of powers: the least would otherwise lie on the ground.
+/// From this ratio of rates on, the axis is logarithmic: the least rate would otherwise be too close to zero.
 const TOO_FAR_APART: f64 = 40.0;
 
-/// What rows are measured over.
+/// The axes over which rows are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Over {
     Pairs,
@@ -62,7 +61,7 @@ impl Over {
         }
     }
 
-    /// Where the row stands: loads are those that tables have.
+    /// The place of a row on the axis; for loads, the actual load of the table.
     fn place(self, row: &Row) -> Option<f64> {
         if self == Over::Load { row.load } else { self.of(row) }
     }
@@ -76,7 +75,7 @@ impl Over {
         }
     }
 
-    /// All that rows have of it, each once, ascending.
+    /// All values that rows have on this axis, without duplicates, ascending.
     fn values(self, rows: &[&Row]) -> Vec<f64> {
         let mut values: Vec<f64> = rows.iter().filter_map(|row| self.of(row)).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -85,7 +84,7 @@ impl Over {
     }
 }
 
-/// Where keys and answers are; other tables on the host are drawn in both.
+/// The location of keys and answers; other tables on the host are drawn in both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Device,
@@ -102,7 +101,7 @@ impl Side {
     }
 }
 
-/// Whether an ordinary bench is to measure at two places of an axis.
+/// Whether an ordinary bench will measure at two places of an axis.
 pub(crate) fn has_axis(args: &Args) -> bool {
     let two = |mut numbers: Vec<f64>| {
         numbers.sort_unstable_by(f64::total_cmp);
@@ -116,13 +115,13 @@ pub(crate) fn has_axis(args: &Args) -> bool {
         || two(args.data.spreads().into_iter().map(|(copies, _)| copies.into()).collect())
 }
 
-/// Draws all that can be drawn of these rows.
+/// Draws all plots that are possible with these rows.
 pub(crate) fn of_rows(rows: &[Row], devices: &[Any], args: &Args) -> io::Result<Vec<Drawing>> {
     let heads: Vec<_> = devices.iter().map(|device| (device.info().id.clone(), device.info().to_string())).collect();
     plots(rows, &heads, &how(args)).iter().map(|plot| drawing(&plot.name, plot.svg())).collect()
 }
 
-/// `devices`: names, as rows have them, and for people.
+/// `devices`: their names in rows, and their names for readers.
 fn plots(rows: &[Row], devices: &[(String, String)], how: &str) -> Vec<Plot> {
     // Limits are drawn with the rates that they limit.
     let rows: Vec<&Row> =
@@ -140,7 +139,7 @@ fn plots(rows: &[Row], devices: &[(String, String)], how: &str) -> Vec<Plot> {
                 let of =
                     |row: &&&Row| (row.table, row.what) == (table, what) && side.has(row) && over.of(row).is_some();
                 let chosen: Vec<&Row> = rows.iter().filter(of).copied().collect();
-                // A host's own tables alone are drawn once.
+                // The host's tables are drawn once if there are no others.
                 if side == Side::Device || chosen.iter().any(|row| row.place != "host") {
                     let drawing = Division { table, what, side, over, devices, how };
                     drawing.divide(&chosen, &Over::ALL, &mut plots);
@@ -151,7 +150,7 @@ fn plots(rows: &[Row], devices: &[(String, String)], how: &str) -> Vec<Plot> {
     plots
 }
 
-/// Rows of one thing over one axis.
+/// Rows of one operation over one axis.
 struct Division<'a> {
     table: &'a str,
     what: &'a str,
@@ -162,7 +161,7 @@ struct Division<'a> {
 }
 
 impl Division<'_> {
-    /// One plot, or one for each value of the first of these that there are several of.
+    /// Creates one plot, or one for each value of the first of these axes that has several values.
     fn divide(&self, rows: &[&Row], by: &[Over], plots: &mut Vec<Plot>) {
         if self.over.values(rows).len() < 2 {
             return;
@@ -174,7 +173,7 @@ impl Division<'_> {
             Some(at) => {
                 let mut values = by[at].values(rows);
                 if matches!(by[at], Over::Pairs | Over::Copies) {
-                    // There may be many, and they have an axis of their own.
+                    // There may be many values, and they have a separate axis.
                     values.drain(..values.len() - 1);
                 }
                 for value in values {
@@ -221,7 +220,7 @@ impl Division<'_> {
             lines.insert(0, panel.head.clone());
         }
         let over = self.over.axis().label;
-        // Divided plots have names of their own.
+        // The names of divided plots contain the values that distinguish them.
         let apart = fixed.join(" ");
         Plot {
             name: file_name(&format!("{table}{} over {} {apart}{ending}", self.what, self.over.name())),
@@ -265,7 +264,7 @@ impl Division<'_> {
         panels
     }
 
-    /// The name of a row's series: its table, and what else it has that others have not.
+    /// The name of a row's series: its table, and the properties that distinguish it from other rows.
     fn label(&self, row: &Row, rows: &[&Row]) -> String {
         let kind = row.kind.map(|kind| format!(" {kind}")).unwrap_or_default();
         let name = if row.scheme.is_empty() { row.table } else { &row.scheme };

@@ -1,8 +1,8 @@
-//! Axes of `plotters` whose kind is known only when a figure is drawn: linear, of powers, or of things with names.
+//! Axes of `plotters` whose kind is known only when a figure is drawn: linear, logarithmic, or of things with names.
 //!
-//! Places, and the steps of linear axes, are those of `plotters`. Its axes of powers show no number at all where no
-//! power lies between the ends, so the numbers of those are chosen here: powers of two where all the data are such, and
-//! otherwise powers of ten, with 2 and 5 times them where there are few.
+//! Positions, and the steps of linear axes, are those of `plotters`. Its logarithmic axes have no labels if no power
+//! lies between the ends, so their labels are chosen here: powers of two if all data are powers of two, and otherwise
+//! powers of ten, with 2 and 5 times them if there are few.
 
 use std::ops::Range;
 
@@ -15,22 +15,22 @@ use koel_cli::text;
 /// The share of an axis that is left free before the first and after the last point.
 const ROOM: f64 = 0.035;
 
-/// Where an axis begins and ends.
+/// The ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// A little beyond the data.
+    /// Slightly beyond the data.
     Data,
-    /// At zero, if the axis has one; and a little beyond the data.
+    /// At zero, if the axis contains zero, and otherwise slightly beyond the data.
     Zero,
 }
 
-/// What the steps of an axis are.
+/// The steps of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Steps {
     Linear,
     PowersOfTen,
     PowersOfTwo,
-    /// One for each thing.
+    /// One step per thing.
     Names,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// An axis on which all these numbers have a place, but for those that no such axis has.
+    /// Creates an axis that contains all these numbers, except for those that no such axis can contain.
     pub(super) fn new(axis: &Axis, numbers: &[f64], ends: Ends) -> Scale {
         let bytes = axis.unit == "bytes";
         if !axis.names.is_empty() {
@@ -67,7 +67,7 @@ impl Scale {
             (least, most) = (least.min(0.0), most.max(0.0));
         }
         if most - least <= most.abs().max(least.abs()) * 1e-9 {
-            // One number: something around it, of which zero is the end.
+            // For a single number, a range around it that does not cross zero.
             let around = most.abs() / 10.0;
             (least, most) = if most == 0.0 { (0.0, 1.0) } else { (least - around, most + around) };
         }
@@ -76,12 +76,12 @@ impl Scale {
         Scale { steps: Steps::Linear, low: if from_zero { 0.0 } else { least - room }, high: most + room, bytes }
     }
 
-    /// Whether a number has a place on this axis.
+    /// Whether the axis can show a number.
     pub(super) fn has(&self, number: f64) -> bool {
         is_there(number, self.is_of_powers()) && (self.low..=self.high).contains(&number)
     }
 
-    /// Where bars stand.
+    /// The number at which bars begin.
     pub(super) fn ground(&self) -> f64 {
         if self.is_of_powers() { self.low } else { self.low.max(0.0) }
     }
@@ -113,7 +113,7 @@ impl Scale {
         }
     }
 
-    /// The label of a number at the axis: large numbers with a letter.
+    /// The label of a number: large numbers are abbreviated with a letter.
     pub(super) fn label(&self, at: f64) -> String {
         if self.steps == Steps::PowersOfTwo {
             return match at as u64 {
@@ -154,8 +154,8 @@ impl Ranged for Scale {
     }
 }
 
-/// Whether an axis can have this number: none is measured beyond these, and arithmetic stays clear of infinity and of
-/// steps too small to be counted.
+/// Whether an axis can show a number. No measurement exceeds these bounds, and within them arithmetic does not overflow
+/// and steps are not too small to be counted.
 fn is_there(number: f64, log: bool) -> bool {
     let within = (1e-12..=1e18).contains(&number.abs());
     if log { within && number > 0.0 } else { within || number == 0.0 }
@@ -165,7 +165,7 @@ fn is_power_of_two(number: f64) -> bool {
     (1.0..=1e18).contains(&number) && number.fract() == 0.0 && (number as u64).is_power_of_two()
 }
 
-/// The first of them and every second, third, .. such that they are not too many.
+/// The first and every second, third, .. of them, such that there are at most `most`.
 fn every(all: Vec<f64>, most: usize) -> Vec<f64> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.into_iter().step_by(step).collect()
@@ -216,7 +216,7 @@ mod tests {
         );
     }
 
-    /// Every axis has numbers, all of them on it, in order, each with a label of its own.
+    /// Every axis has labels, all of them on it, in order, and no two are equal.
     #[test]
     fn there_is_an_axis_of_whatever_numbers() {
         for numbers in [

@@ -6,7 +6,7 @@ use plotters::style::text_anchor::HPos;
 use super::canvas::{Area, Error, GREY, LABEL};
 use super::plot::Series;
 
-/// Okabe and Ito's, with grey in place of the yellow, which is hard to see on white.
+/// The colours of Okabe and Ito, with grey instead of yellow, which is hard to see on white.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -19,18 +19,18 @@ const COLOURS: [RGBColor; 8] = [
 ];
 /// Not a divisor of the number of colours, so that a repeated colour has another marker.
 const MARKERS: usize = 5;
-/// What a legend shows of a curve, and what lies behind it.
+/// The width of a curve's sample in a legend, and the space after it.
 const SAMPLE: i32 = 30;
 const GAP: i32 = 8;
-/// Between columns.
+/// The space between columns.
 const BETWEEN: i32 = 22;
 
-/// The colour of a thing among others.
+/// The colour at an index.
 pub(super) fn colour(at: usize) -> RGBColor {
     COLOURS[at % COLOURS.len()]
 }
 
-/// The colour and the marker of one curve among others.
+/// The colour and the marker of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Style(usize);
 
@@ -43,12 +43,12 @@ impl Style {
         self.0 % MARKERS
     }
 
-    /// Of a curve: models are thin.
+    /// The style of a curve's line: models are thin.
     pub(super) fn line(self, model: bool) -> ShapeStyle {
         if model { self.colour().mix(0.6).stroke_width(1) } else { self.colour().stroke_width(2) }
     }
 
-    /// A marker at a point.
+    /// Draws a marker at a point.
     pub(super) fn mark(self, area: &Area<'_>, (x, y): (i32, i32)) -> Result<(), Error> {
         let filled = self.colour().filled();
         match self.marker() {
@@ -61,19 +61,19 @@ impl Style {
     }
 }
 
-/// The curves of a plot by their names, each with its style: a model has that of what was measured under its name.
+/// The curves of a plot by their names, each with its style: a model has the style of the measured curve of its name.
 pub(super) struct Legend<'a> {
     entries: Vec<(&'a str, bool)>,
-    /// What thin lines are, if there are any.
+    /// The description of thin lines, if there are any.
     models: Option<&'a str>,
-    /// Whether things are bars and not curves.
+    /// Whether the plot has bars instead of curves.
     bars: bool,
 }
 
 impl<'a> Legend<'a> {
     pub(super) fn new(series: impl Iterator<Item = &'a Series> + Clone, models: &'a str, bars: bool) -> Legend<'a> {
         let mut entries: Vec<(&str, bool)> = Vec::new();
-        // What was measured comes first.
+        // Measured curves are first.
         for model in [false, true] {
             for series in series.clone().filter(|series| series.model == model) {
                 if !entries.iter().any(|(label, _)| *label == series.label) {
@@ -102,13 +102,13 @@ impl<'a> Legend<'a> {
         ((width + BETWEEN) / (self.widest() + BETWEEN)).clamp(1, self.len().max(1))
     }
 
-    /// How large it is in so much width.
+    /// The size of the legend at this width.
     pub(super) fn size(&self, width: i32) -> (i32, i32) {
         let columns = self.columns(width);
         (columns * (self.widest() + BETWEEN) - BETWEEN, (self.len() + columns - 1) / columns * line())
     }
 
-    /// Draws it with its upper left corner there: down one column after the other.
+    /// Draws the legend with its upper left corner at this position, column by column.
     pub(super) fn draw(&self, area: &Area<'_>, (left, top): (i32, i32), width: i32) -> Result<(), Error> {
         let rows = (self.size(width).1 / line()).max(1);
         let place = |at: i32| (left + at / rows * (self.widest() + BETWEEN), top + at % rows * line());

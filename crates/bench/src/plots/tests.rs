@@ -1,5 +1,4 @@
-//! Drawings, read back: everything is there, inside the picture and where the data are, and nothing written over
-//! anything else.
+//! Parses drawings: everything is present, inside the picture and at the places of the data, and no texts overlap.
 
 use std::fs;
 
@@ -10,7 +9,7 @@ use super::plot::{Panel, Plot, Series};
 use super::*;
 use crate::figure::Axis;
 
-/// The box of a text, and what it says.
+/// The box of a text, and the text.
 #[derive(Debug)]
 struct Written {
     says: String,
@@ -20,7 +19,7 @@ struct Written {
     bottom: f64,
 }
 
-/// A curve, by its places in the picture.
+/// A curve, by its positions in the picture.
 #[derive(Debug)]
 struct Curve {
     colour: String,
@@ -28,7 +27,7 @@ struct Curve {
     places: Vec<(f64, f64)>,
 }
 
-/// A picture, as it is read.
+/// A parsed picture.
 struct Picture {
     texts: Vec<Written>,
     curves: Vec<Curve>,
@@ -44,7 +43,7 @@ fn named<'a>(document: &'a Document<'_>, name: &'a str) -> impl Iterator<Item = 
     document.descendants().filter(move |node| node.has_tag_name(("http://www.w3.org/2000/svg", name)))
 }
 
-/// Where a text stands; turned ones stand upright.
+/// The box of a text; rotated texts have vertical boxes.
 fn written(node: Node<'_, '_>) -> Written {
     let says = node.text().unwrap_or_default().trim().to_owned();
     let (x, y, size) = (number(node, "x"), number(node, "y"), number(node, "font-size"));
@@ -69,7 +68,7 @@ fn written(node: Node<'_, '_>) -> Written {
     }
 }
 
-/// Reads a picture and checks what holds of all of them.
+/// Parses a picture, and checks the properties that all pictures have.
 fn check(svg: &std::result::Result<String, canvas::Error>) -> Picture {
     let svg = svg.as_ref().unwrap_or_else(|error| panic!("{error}"));
     let document = Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
@@ -108,12 +107,12 @@ fn check(svg: &std::result::Result<String, canvas::Error>) -> Picture {
 }
 
 impl Picture {
-    /// How often this is written.
+    /// The number of occurrences of this text.
     fn times(&self, says: &str) -> usize {
         self.texts.iter().filter(|text| text.says == says).count()
     }
 
-    /// What was drawn of data: thick curves, or thin ones. Samples in legends are 30 wide.
+    /// The curves of data: wide ones or thin ones. Samples in legends are 30 wide.
     fn curves(&self, wide: bool) -> Vec<&Curve> {
         let is_sample = |curve: &Curve| matches!(curve.places[..], [(x, y), (to, end)] if to - x == 30.0 && y == end);
         let of_axes = ["#E3E3E3", "#222222"];
@@ -122,7 +121,7 @@ impl Picture {
         self.curves.iter().filter(of_data).collect()
     }
 
-    /// The middle of a text that is there once.
+    /// The middle of a text that occurs once.
     fn middle(&self, says: &str) -> (f64, f64) {
         let mut found = self.texts.iter().filter(|text| text.says == says);
         match (found.next(), found.next()) {
@@ -221,7 +220,7 @@ fn devices_have_the_same_axes() {
     };
     let near = of([40.0, 90.0]);
     assert!(["0", "20", "80"].iter().all(|label| near.times(label) == 2), "{:?}", near.texts);
-    // One would lie on the ground.
+    // One value would be too close to zero on a linear axis.
     let far = of([40.0, 9e5]);
     assert!(["10", "100", "1000", "10k", "100k"].iter().all(|label| far.times(label) == 2), "{:?}", far.texts);
 }
@@ -231,7 +230,7 @@ fn bars_begin_at_the_axis() {
     let mut plot = plot(vec![vec![series("a", false, &[(0.0, 40.0), (1.0, 20.0)]), series("b", true, &[(1.0, 30.0)])]]);
     plot.x = Axis::named("order", &["row", "random"]);
     let picture = check(&plot.svg());
-    // The sample in the legend is one too.
+    // The sample in the legend is a rectangle too.
     let bars: Vec<_> = picture.bars.iter().filter(|bar| bar.2 - bar.0 > 20.0).collect();
     let [row, random] = bars[..] else { panic!("{bars:?}") };
     let (high, half) = (row.3 - row.1, random.3 - random.1);
@@ -270,7 +269,7 @@ fn bars_are_as_long_as_what_they_say() {
         assert_eq!(times, [2, 2, 1, 1, 1, 7].map(|times| times * count));
         assert_eq!((picture.times("not there"), picture.times("reached")), (0, count.min(1)));
         if count == 1 {
-            // Behind the samples of the two kinds.
+            // After the samples of the two kinds.
             let long: Vec<f64> = picture.bars[2..].iter().map(|bar| bar.2 - bar.0).collect();
             assert!((4.0 * long[0] - long[1]).abs() <= 4.0 && long[4] <= 1.0, "{long:?}");
         }

@@ -13,7 +13,7 @@ use koel_cli::failure::Result;
 
 pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> {
     if let AnyScheme::CuckooSet(set) = &scheme {
-        // It holds no ids, and becomes a table that does.
+        // It stores no ids, and is converted to a table that does.
         return from_set(timing, set);
     }
     let (device, columns) = (timing.device, timing.columns);
@@ -37,7 +37,7 @@ pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> 
     Ok(())
 }
 
-/// The paper's own way: a set of the keys, whose slots are numbered and interleaved with their numbers.
+/// The paper's algorithm: a set of the keys, whose slots are numbered and interleaved with their numbers.
 fn from_set(timing: &mut Timing<'_>, scheme: &CuckooSet) -> Result<()> {
     let (device, columns) = (timing.device, timing.columns);
     let builder = sized!(HashSet::builder(scheme.clone()), timing.args);
@@ -57,7 +57,7 @@ fn from_set(timing: &mut Timing<'_>, scheme: &CuckooSet) -> Result<()> {
     asks(timing, &table, &Ids::of_keys(columns, table.unique()?), &keys)
 }
 
-/// Ids of keys, of all rows, and back.
+/// Measures the ids of keys, the ids of all rows, and the keys of ids.
 fn asks<S: Scheme<Key = u32, Value = u32>>(
     timing: &mut Timing<'_>,
     table: &CompactingTable<Any, S>,
@@ -100,7 +100,7 @@ where
     Ok(())
 }
 
-/// The right ids.
+/// The expected ids.
 struct Ids<'a> {
     columns: &'a Copies,
     /// The key of each id.
@@ -120,7 +120,7 @@ impl Ids<'_> {
         Ids::of_keys(columns, keys)
     }
 
-    /// The ids of keys by where they stand; they are the distinct ones in some order.
+    /// The ids of keys by their positions; the keys are the distinct ones in some order.
     fn of_keys(columns: &Copies, keys: Vec<u32>) -> Ids<'_> {
         let mut ids = vec![0; columns.unique.len()];
         for (id, &key) in (0u32..).zip(&keys) {

@@ -15,7 +15,7 @@ where
     Any: Runs<S>,
 {
     let (device, columns, rule) = (timing.device, timing.columns, timing.args.duplicates);
-    // The low bits, where values are narrow.
+    // If values are narrow, only their low bits are used.
     let greatest = scheme.limits().greatest_value();
     let values: Vec<u32> = columns.values.iter().map(|value| value & greatest).collect();
     let right = |query: u32| {

@@ -9,7 +9,7 @@ use super::timing::{Doing, Timing, all_right, same};
 use crate::data::Copies;
 use koel_cli::failure::Result;
 
-/// What is aggregated, and under which names that is printed by order of the groups.
+/// The aggregates, and their names for each order of the groups.
 const WANTED: [(&[Aggregate], [&str; 2]); 2] = [
     (&[Aggregate::Count], ["count, as first seen", "count, ascending"]),
     (&[Aggregate::Count, Aggregate::Sum], ["count and sum, as first seen", "count and sum, ascending"]),
@@ -55,7 +55,7 @@ pub(super) fn measure(timing: &mut Timing<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Compares groups, of which group `i` is of key number `numbers[i]`.
+/// Compares groups; group `i` must be that of key number `numbers[i]`.
 fn is_right(columns: &Copies, numbers: &[u32], wanted: &[Aggregate], groups: &Groups) -> Result<()> {
     let rows = |i: usize| columns.rows_of(numbers[i] as usize);
     let len = |column: usize, is_wanted: bool| (column, if is_wanted { numbers.len() } else { 0 });

@@ -1,5 +1,5 @@
 //! Alternatives on the host: hash maps of a general library, filled by one thread, as their interface requires, and
-//! queried by all; and an array sorted by all threads.
+//! queried by all threads; and an array sorted by all threads.
 
 use std::hash::BuildHasher;
 
@@ -16,7 +16,7 @@ use crate::measure::{Row, median, wall};
 use koel_cli::failure::Result;
 use koel_cli::progress::Progress;
 
-/// Rows that one task answers.
+/// Rows per task.
 const TASK: usize = 1 << 14;
 
 /// Every peer of one table on one set of columns.
@@ -36,7 +36,7 @@ pub(super) fn measure(args: &Args, columns: &Copies, progress: &Progress) -> Res
     Ok(peer.rows)
 }
 
-/// One peer, and what was measured of it.
+/// A peer, and its measurements.
 struct Peer<'a> {
     args: &'a Args,
     columns: &'a Copies,
@@ -44,7 +44,7 @@ struct Peer<'a> {
     rows: Vec<Row>,
 }
 
-/// Count and sum of each group, by its number, and the keys by number.
+/// Counts and sums of the groups, by number, and the keys by number.
 type Sums = (Vec<u32>, Vec<u32>, Vec<u64>);
 
 impl Peer<'_> {
@@ -59,7 +59,7 @@ impl Peer<'_> {
         }
     }
 
-    /// The median time of some work, each of whose results is checked; the last result.
+    /// The median time of `work`, whose results are all checked; returns the last result.
     fn time<R>(
         &mut self,
         (what, hits, count): (&'static str, Option<u32>, usize),
@@ -135,7 +135,7 @@ impl Peer<'_> {
             let queries = columns.queries(count, hits);
             let get = |key| map.get(key).map_or(&[][..], Vec::as_slice);
             let run_queries = || queries.par_iter().map(get).collect::<Vec<&[u32]>>();
-            // The lists themselves were compared when they were made.
+            // The lists themselves were compared when they were built.
             self.time(("get", Some(hits), count), run_queries, |got| {
                 let len = |i: usize| columns.find(queries[i]).map_or(0, |number| columns.rows_of(number).len());
                 all_right("get", (got.len(), count), &|i| got[i].len() == len(i))
@@ -218,7 +218,7 @@ impl Peer<'_> {
     }
 }
 
-/// A dense id for each key, as first seen, and the keys by id.
+/// A dense id for each key, in order of first occurrence, and the keys by id.
 fn numbered<H: BuildHasher + Default>(columns: &Copies) -> (HashMap<u32, u32, H>, Vec<u32>) {
     let (mut ids, mut unique) = (HashMap::<u32, u32, H>::default(), Vec::new());
     for &key in &columns.keys {
@@ -239,7 +239,7 @@ fn lists<H: BuildHasher + Default>(columns: &Copies, beside: &[u32]) -> HashMap<
     lists
 }
 
-/// Compares groups, of which group `i` is of key number `order[i]`.
+/// Compares groups; group `i` must be that of key number `order[i]`.
 fn sums_are_right(columns: &Copies, order: &[u32], (keys, counts, sums): &Sums) -> Result<()> {
     let rows = |i: usize| columns.rows_of(order[i] as usize);
     all_right("groups", (keys.len(), order.len()), &|i| {

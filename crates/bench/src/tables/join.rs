@@ -1,4 +1,4 @@
-//! Joins of a left column, of each key once and as many absent ones, with rows with duplicate keys.
+//! Joins of a left column, which has each key once and as many absent keys, with rows with duplicate keys.
 
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
@@ -31,7 +31,7 @@ where
     let there = device.upload(&left)?;
     for kind in JoinKind::ALL {
         let (left_rows, right_rows) = result(columns, &left, kind);
-        // Left rows or rows of the result, whichever are more.
+        // Rows of the left side or of the result, whichever are more.
         let len = left_rows.len();
         let doing = Doing::answers(kind.name(), None, len.max(left.len()));
         let work = || index.join_on(&there, kind)?.chunk_on(0, len + 1);
@@ -51,7 +51,7 @@ where
     Ok(())
 }
 
-/// The rows of a result, in their order.
+/// The rows of the expected result, in order.
 pub(super) fn result(columns: &Copies, left: &[u32], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
     let mut rows = (Vec::new(), Vec::new());
     for (row, &key) in (0u32..).zip(left) {

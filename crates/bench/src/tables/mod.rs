@@ -2,8 +2,9 @@
 //! joins, and maps that keep one pair per key.
 //!
 //! ```text
-//! set.rs, compact.rs, multi.rs, group.rs, join.rs, copies.rs   what is timed for each, and how its answers are checked
-//! timing.rs    runs, on the device and end to end                 host.rs    alternatives on the host
+//! set.rs, compact.rs, multi.rs, group.rs, join.rs, copies.rs   the operations that are timed, and their checks
+//! timing.rs    runs, on the device and end to end
+//! host.rs      alternatives on the host
 //! ```
 //!
 //! For each number of rows and of rows per key: uniform, and with a heavy key. With the scheme `sorted`, multivalue and
@@ -77,10 +78,10 @@ impl Table {
     }
 }
 
-/// Whether the options request this; an error if they conflict.
+/// Whether the options request this.
 ///
 /// # Errors
-/// Which option is for another table.
+/// Returns an error that names the option if an option is for another table.
 pub(super) fn requested(args: &Args) -> Result<bool> {
     let refuse = |what: &str| Err(Failure::Input(what.into()));
     if args.table == Table::Map && !args.data.has_copies() {
@@ -105,7 +106,7 @@ pub(super) fn requested(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-/// What is made of one scheme on one device, for rows of one spread of keys.
+/// Measures one scheme on one device, for rows with one distribution of keys.
 pub(super) fn of_columns(
     args: &Args,
     columns: &Copies,
@@ -118,7 +119,7 @@ pub(super) fn of_columns(
     job.run(scheme::named(name, kind, &args.parameters)?)
 }
 
-/// Every scheme on every device, for each number of rows and each spread of keys.
+/// Measures every scheme on every device, for each number of rows and each distribution of keys.
 pub(super) fn measure(
     args: &Args,
     wanted: &[Wanted],
@@ -126,13 +127,14 @@ pub(super) fn measure(
     progress: &Progress,
     findings: &mut Findings,
 ) -> Result<()> {
-    // The library groups by a table of its own, whatever the scheme.
+    // The library groups with a table that does not depend on the scheme.
     let wanted = if args.table == Table::Group { &wanted[..wanted.len().min(1)] } else { wanted };
     for n in args.data.sizes() {
         for spread in args.data.spreads() {
             let mut latest: Option<(Limits, Copies)> = None;
             for Wanted { name, kind, options, limits } in wanted {
-                // Values are ids, positions or numbers of runs, and wide enough or not by the number of keys.
+                // Values are ids, positions or numbers of runs; whether they are wide enough depends on the number of
+                // keys.
                 let widths = Limits { value_bits: u32::BITS, pairs: u64::MAX, ..*limits };
                 if latest.as_ref().is_none_or(|(of, _)| *of != widths) {
                     drop(latest.take());
@@ -164,12 +166,12 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Says of a row what it was measured on.
+/// Adds the distribution of keys to a row.
 fn describe(row: &mut Row, args: &Args, (copies, heavy): (u32, Option<f64>)) {
     (row.table, row.copies, row.heavy) = (args.table.name(), Some(copies), heavy);
 }
 
-/// Sets each time with a heavy key relative to that without it.
+/// Divides each time with a heavy key by the time without it.
 fn relative_to_uniform(rows: &mut [Row]) {
     let uniform: Vec<Row> = rows.iter().filter(|row| row.heavy.is_none()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.heavy.is_some()) {

@@ -1,4 +1,4 @@
-//! Multivalue tables: builds, where the values of keys stand, and the values in one list.
+//! Multivalue tables: builds, the positions of the values of keys, and the values in one list.
 
 use std::ops::Range;
 
@@ -89,7 +89,7 @@ where
     Ok(())
 }
 
-/// Where the values of a key stand.
+/// The positions of the values of a key.
 fn run_of(columns: &Copies, key: u32) -> Range<usize> {
     let of = |number: usize| columns.starts[number] as usize..columns.starts[number + 1] as usize;
     columns.find(key).map_or(0..0, of)

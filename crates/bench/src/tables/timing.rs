@@ -1,4 +1,4 @@
-//! Timing one table on one device: as often as everything is measured, and every result checked.
+//! Timing one table on one device: repeated as often as requested, with every result checked.
 
 use rayon::prelude::*;
 
@@ -14,14 +14,14 @@ use koel_cli::answers::POISON;
 use koel_cli::failure::Result;
 use koel_cli::progress::Progress;
 
-/// What is measured, and what came of it so far.
+/// The subject of the measurements, and the rows so far.
 pub(super) struct Timing<'a> {
     pub(super) args: &'a Args,
     pub(super) columns: &'a Copies,
     pub(super) device: &'a Any,
     pub(super) rows: Vec<Row>,
     pub(super) stages: Vec<Staged>,
-    /// Of the table that was built last.
+    /// The load of the table that was built last.
     pub(super) load: Option<f64>,
     scheme: &'static str,
     kind: Option<Kind>,
@@ -29,13 +29,12 @@ pub(super) struct Timing<'a> {
     progress: &'a Progress,
 }
 
-/// Work that is done again and again, and whose results are checked, whatever they are. Timing is compiled once for
-/// all.
+/// Repeated work whose results are checked, whatever their types. The timing is compiled once for all of them.
 trait Checked {
-    /// Frees what the last run made, and makes what the next one writes to; not timed.
+    /// Frees the results of the last run, and allocates the buffers of the next one; not timed.
     fn ready(&mut self) -> koel::Result<()>;
     fn run(&mut self) -> koel::Result<()>;
-    /// Checks what it made.
+    /// Checks the results.
     fn check(&self) -> Result<()>;
 }
 
@@ -61,7 +60,7 @@ impl<R, W: FnMut() -> koel::Result<R>, C: Fn(&R) -> Result<()>> Checked for Work
     }
 }
 
-/// Work that writes to what is made ready for it.
+/// Work that writes to buffers that were allocated before.
 struct Answering<R, P, W, C> {
     answers: Option<R>,
     poison: P,
@@ -93,12 +92,12 @@ where
 /// Values, and a bitmap of the queries that hit.
 pub(super) type Answers = (<Any as HashBackend>::Buffer<u32>, <Any as HashBackend>::Buffer<u32>);
 
-/// What a row is about.
+/// The description of a row.
 #[derive(Clone, Copy)]
 pub(super) struct Doing {
     what: &'static str,
     hits: Option<u32>,
-    /// Pairs, queries or rows: whatever there is most of, going in or coming out.
+    /// The number of pairs, queries or rows: of the input or of the output, whichever is larger.
     count: usize,
     builds: bool,
 }
@@ -137,8 +136,8 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// How long the device is busy with some work, whose input and output are there; the last result. Where the host
-    /// builds, how long until the device has it.
+    /// The time that the device is busy with `work`, whose input and output are on the device; if the host builds, the
+    /// time until the device has the result. Returns the last result.
     pub(super) fn on_device<R>(
         &mut self,
         doing: Doing,
@@ -148,7 +147,7 @@ impl<'a> Timing<'a> {
         self.made(doing, "device", Work { made: None, work, check })
     }
 
-    /// How long the device takes to answer queries that are there, into buffers that are there, poisoned.
+    /// The time that the device takes to answer queries that are on the device, into poisoned buffers on the device.
     pub(super) fn lookups(
         &mut self,
         doing: Doing,
@@ -161,7 +160,7 @@ impl<'a> Timing<'a> {
         self.measure(doing, "device", &mut Answering { answers: None, poison, work, check })
     }
 
-    /// How long some work takes from host slices to host slices, or to a finished table; the last result.
+    /// The time of `work` from host slices to host slices, or to a complete table; returns the last result.
     pub(super) fn end_to_end<R>(
         &mut self,
         doing: Doing,
@@ -171,7 +170,7 @@ impl<'a> Timing<'a> {
         self.made(doing, "end-to-end", Work { made: None, work, check })
     }
 
-    /// Measures work, and returns what its last run made.
+    /// Measures work, and returns the result of its last run.
     fn made<R, W, C>(&mut self, doing: Doing, place: &'static str, mut work: Work<R, W, C>) -> Result<R>
     where
         Work<R, W, C>: Checked,
@@ -184,7 +183,7 @@ impl<'a> Timing<'a> {
         let (device, id) = (self.device, &self.device.info().id);
         self.progress.say(format!("{} {}, {} rows, {id}", self.scheme, doing.what, self.columns.keys.len()));
         let host_built = doing.builds && self.host_built;
-        // What is not shown is done once, for the sake of what it makes.
+        // Work that is not reported runs once, for its result.
         let brief = self.args.brief && place != "device";
         let repeats = if brief { 0 } else { self.args.repeats };
         let mut times = Vec::new();
@@ -224,7 +223,7 @@ impl<'a> Timing<'a> {
         Ok(())
     }
 
-    /// Gives the rows since the builds began the load that the table turned out to have.
+    /// Sets the load of the rows since the builds began to the load of the built table.
     pub(super) fn loaded(&mut self, load: f64) {
         self.load = Some(load);
         self.rows.iter_mut().filter(|row| row.load.is_none()).for_each(|row| row.load = Some(load));
@@ -234,7 +233,7 @@ impl<'a> Timing<'a> {
 /// Compares `len` answers.
 ///
 /// # Errors
-/// How many there should be, or which is the first that is not right.
+/// Returns an error with the expected number of answers, or with the first answer that is wrong.
 pub(super) fn all_right(
     what: &str,
     (found, len): (usize, usize),

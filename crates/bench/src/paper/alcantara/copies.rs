@@ -1,5 +1,5 @@
 //! Figures 4.5 and 4.6: compacting and multivalue tables of rows with more and more duplicates, compared with sorted
-//! lists. Everything is measured as by `koel-bench --table`; here its rows become curves.
+//! lists. The measurements are those of `koel-bench --table`; here their rows are converted to curves.
 
 use koel::Kind;
 use koel::scheme::Limits;
@@ -11,7 +11,7 @@ use crate::paper::bench::{Bench, milliseconds};
 use crate::tables::{self, Table};
 use koel_cli::failure::Result;
 
-/// A curve: its name, scheme and kind, and what its rows call the build.
+/// A curve: its name, scheme and kind, and the name of the build in its rows.
 type Curve = (&'static str, &'static str, Kind, &'static str);
 
 pub(super) fn compacting(bench: &Bench<'_>) -> Result<Vec<Figure>> {

@@ -1,5 +1,5 @@
-//! Sections 4.2 and 4.3.1.1: how many slots a pair tries, in how few slots tables can be built, and how often a build
-//! must be started again.
+//! Sections 4.2 and 4.3.1.1: the number of slots that a pair tries, the least number of slots with which tables can be
+//! built, and how often a build must be restarted.
 
 use koel::backend::Runs;
 use koel::device::Any;
@@ -14,15 +14,15 @@ use crate::paper::bench::{Bench, Pairs};
 use crate::wrong;
 use koel_cli::failure::Result;
 
-/// Slots a pair.
+/// Slots per pair.
 const SPACES: [f64; 10] = [1.02, 1.05, 1.1, 1.15, 1.25, 1.42, 1.7, 2.1, 3.0, 4.5];
-/// Builds of which a restart rate is the mean.
+/// The number of builds over which a restart rate is averaged.
 const BUILDS: u64 = 100;
-/// Seeds with each of which a table must be built for its size to count as one that can be had, and attempts of each.
+/// A size is feasible if a table can be built with each of this many seeds, with this many attempts each.
 const SEEDS: u64 = 3;
 const ATTEMPTS: u32 = 4;
 
-/// The paper's insertion, pair after pair, with its iterations counted.
+/// The paper's insertion, one pair at a time, with its iterations counted.
 pub(super) fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 17);
     let keys = koel::workload::Workload::new(n, bench.seed()).keys();
@@ -51,14 +51,14 @@ pub(super) fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// How many slots each pair tried, in the first attempt that placed all.
+/// The number of slots that each pair tried, in the first attempt that placed all.
 fn tries(scheme: &Cuckoo, slots: u64, seed: u64, keys: &[u32]) -> Result<Option<Vec<u32>>> {
     for attempt in 0..ATTEMPTS {
         let plan = scheme.plan(Request { slots, pairs: keys.len() as u64, seed, attempt })?;
         let mut image = vec![plan.empty_word(); plan.words() as usize];
         let mut place = |key: &u32| match classic::place_counted(&plan, &mut image, *key, 0) {
             (koel::scheme::Placing::Unplaced, _) => None,
-            // The one key outside of the image tries nothing.
+            // The sentinel key, which is stored outside the image, does not try any slot.
             (_, tried) => Some(tried),
         };
         if let Some(tries) = keys.iter().map(&mut place).collect() {
@@ -68,7 +68,7 @@ fn tries(scheme: &Cuckoo, slots: u64, seed: u64, keys: &[u32]) -> Result<Option<
     Ok(None)
 }
 
-/// The smallest tables that can be had, in hundredths of a slot a pair.
+/// The smallest feasible tables, in hundredths of a slot per pair.
 pub(super) fn smallest(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 17);
     let pairs = bench.random(n, Limits::NONE)?;
@@ -84,7 +84,7 @@ pub(super) fn smallest(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         figure.model("threshold", functions.into(), 1.0 / threshold);
         for (label, scheme) in [("classic", Cuckoo::classic(functions)), ("canonical", Cuckoo::canonical(functions))] {
             let least = (100.0 / threshold).floor() as u32;
-            // From the threshold up, in steps that grow, and then back by halves.
+            // From the threshold up in growing steps, and then back by bisection.
             let (mut too_small, mut step) = (least.max(100), 1);
             let most = 2 * least;
             let mut enough = None;
@@ -122,7 +122,7 @@ fn can_be_had(bench: &Bench<'_>, scheme: &Cuckoo, pairs: &Pairs, hundredths: u32
     Ok(true)
 }
 
-/// How often one build was started again; nothing if every attempt failed.
+/// The number of restarts of one build; `None` if every attempt failed.
 fn restarts_of<S: Scheme<Key = u32, Value = u32>>(
     bench: &Bench<'_>,
     scheme: &S,

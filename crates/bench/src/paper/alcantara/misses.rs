@@ -1,4 +1,4 @@
-//! Section 4.5.1: how long retrievals take while more and more of the keys are absent.
+//! Section 4.5.1: the time of retrievals over the share of absent keys.
 
 use koel::backend::Runs;
 use koel::device::Any;

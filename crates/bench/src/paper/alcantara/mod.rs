@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! rates.rs       insertion and retrieval over N; queries in order
-//! space.rs       insertion and retrieval over slots a pair, and the construction-time model
+//! space.rs       insertion and retrieval over slots per pair, and the construction-time model
 //! limits.rs      the smallest tables, restarts, iterations
 //! search.rs      chains of evictions against searches for an empty slot
-//! passes.rs      pairs at once, or keys and then values
+//! passes.rs      pairs at once, or first keys and then values
 //! misses.rs      retrieval over the share of absent keys
 //! copies.rs      compacting and multivalue tables over multiplicity
-//! strided.rs     what the memory makes of strides
+//! strided.rs     memory accesses at strides
 //! ```
 //!
 //! The paper's table is the kind `classic`; some figures also have a curve for `canonical`.
@@ -39,5 +39,5 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::on_device(&["sorted-queries"], rates::in_order),
 ];
 
-/// Section 4.3.1.1: the smallest practical sizes for two to five functions, in slots a pair.
+/// Section 4.3.1.1: the smallest practical sizes for two to five functions, in slots per pair.
 const SMALLEST: [(u32, f64); 4] = [(2, 2.1), (3, 1.1), (4, 1.03), (5, 1.02)];

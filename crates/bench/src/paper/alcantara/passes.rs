@@ -1,5 +1,5 @@
-//! Section 4.3.1.2: the alternative that the paper sets aside. Keys and values travel together in one word; or the
-//! table is built of the keys, and a second pass finds each and writes its value.
+//! Section 4.3.1.2: the alternative that the paper rejects. Keys and values are stored together in one word; or the
+//! table is built from the keys, and a second pass finds each key and writes its value.
 
 use koel::scheme::Limits;
 use koel::{Cuckoo, CuckooSet};

@@ -1,5 +1,5 @@
-//! Figure 4.4: how many pairs a second are inserted and retrieved, over their number; and, of Section 4.5.4, what
-//! queries in ascending order change.
+//! Figure 4.4: the rates of insertion and retrieval over the number of pairs; and Section 4.5.4: the effect of queries
+//! in ascending order.
 
 use koel::backend::Runs;
 use koel::device::Any;
@@ -10,7 +10,7 @@ use crate::figure::{Axis, Figure};
 use crate::paper::bench::{Bench, Random, millions};
 use koel_cli::failure::Result;
 
-/// Section 4.5.1: what the two-level table takes, in slots a pair.
+/// Section 4.5.1: the size of the two-level table, in slots per pair.
 const TWO_LEVEL: f64 = 1.42;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {

@@ -3,14 +3,15 @@
 //!
 //! ```text
 //! place:   queue = the slots of the key
-//!          for each slot of the queue, first come first served:
-//!              empty:  move each key on the way here one slot on, and the new one into the first slot of the way
-//!              taken:  the other slots of the key that stands there join the queue, each slot once
-//!          none left:  no order of moves makes room
+//!          for each slot of the queue, in order:
+//!              empty:  move each key on the path to it one slot on, and the new key into the first slot of the path
+//!              taken:  append the other slots of the slot's key to the queue, each slot once
+//!          queue ends: no order of moves frees a slot
 //! ```
 //!
-//! So it fails only where these constants have no table of these keys, while a chain is cut at a length. It is not
-//! parallel, and no scheme of koel's builds so; buckets are searched like that (`src/scheme/bucketized/classic.rs`).
+//! So it fails only if no table of these keys exists with these constants, while a chain is cut off at a length. It is
+//! not parallel, and no scheme of koel builds by it; buckets are searched like this
+//! (`src/scheme/bucketized/classic.rs`).
 
 use koel::Cuckoo;
 use koel::scheme::cuckoo::classic::{EMPTY, EMPTY_KEY, entry, key};
@@ -22,7 +23,7 @@ use crate::figure::{Axis, Figure};
 use crate::paper::bench::Bench;
 use koel_cli::failure::Result;
 
-/// Slots a pair.
+/// Slots per pair.
 const SPACES: [f64; 10] = [1.02, 1.03, 1.05, 1.1, 1.15, 1.25, 1.42, 1.7, 2.1, 3.0];
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
@@ -55,7 +56,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// Slots that chains write, for all keys.
+/// The number of slots that chains write for all keys.
 fn chains(plan: &CuckooPlan, keys: &[u32]) -> Option<u64> {
     let mut image = vec![EMPTY; plan.functions().slots as usize];
     keys.iter().try_fold(0, |sum, &key| match classic::place_counted(plan, &mut image, key, 0) {
@@ -64,7 +65,7 @@ fn chains(plan: &CuckooPlan, keys: &[u32]) -> Option<u64> {
     })
 }
 
-/// Slots that searches write and look at, for all keys; or how many keys were placed before one found no room.
+/// The numbers of slots that searches write and read for all keys; or the number of keys placed before a search failed.
 fn searches(plan: &CuckooPlan, keys: &[u32]) -> std::result::Result<(u64, u64), usize> {
     let functions = plan.functions();
     let mut search = Search::new(&functions);
@@ -81,15 +82,15 @@ fn searches(plan: &CuckooPlan, keys: &[u32]) -> std::result::Result<(u64, u64), 
 struct Search<'a> {
     functions: &'a Functions,
     image: Vec<u64>,
-    /// The number of the search that saw a slot last.
+    /// The number of the last search that visited each slot.
     seen: Vec<u32>,
     number: u32,
-    /// Slots in the order in which they are looked at, each with the place in this list of the one before it on the
-    /// way.
+    /// Slots in the order in which they are visited, each with the index in this list of the slot before it on its
+    /// path.
     queue: Vec<(u32, usize)>,
 }
 
-/// Before the first slot of a way.
+/// The predecessor of the first slot of a path.
 const START: usize = usize::MAX;
 
 impl<'a> Search<'a> {
@@ -98,7 +99,7 @@ impl<'a> Search<'a> {
         Search { functions, image: vec![EMPTY; slots], seen: vec![0; slots], number: 0, queue: Vec::new() }
     }
 
-    /// Puts a key in that is not there: how many slots were written and looked at, or none if there is no way.
+    /// Inserts a key that is absent. Returns the numbers of slots written and visited, or `None` if there is no path.
     fn place(&mut self, new: u32) -> Option<(u64, u64)> {
         self.number += 1;
         self.queue.clear();
@@ -109,7 +110,7 @@ impl<'a> Search<'a> {
             found = self.join(key(self.image[slot as usize]), next);
             next += 1;
         }
-        // From the empty slot back to the key's own.
+        // From the empty slot back to the first slot of the path.
         let (mut at, mut written) = (found?, 1);
         while self.queue[at].1 != START {
             let (slot, before) = self.queue[at];
@@ -120,7 +121,7 @@ impl<'a> Search<'a> {
         Some((written, self.queue.len() as u64))
     }
 
-    /// The slots of a key that were not seen yet join the queue, up to one that is empty, which is returned.
+    /// Appends the unvisited slots of a key to the queue, up to an empty one, which is returned.
     fn join(&mut self, key_there: u32, before: usize) -> Option<usize> {
         for slot in self.functions.locations(key_there) {
             if std::mem::replace(&mut self.seen[slot as usize], self.number) == self.number {
@@ -160,13 +161,13 @@ mod tests {
             }
             assert_eq!(classic::audit(&functions, &search.image, 0..slots).map(|audit| audit.pairs), Ok(10_000));
             assert!(keys.iter().all(|&key| classic::search(&plan, &search.image, key).1 == Some(0)));
-            // A chain stops at the first empty slot that it meets; the shortest way is no longer on average.
+            // A chain stops at the first empty slot that it meets; the shortest path is not longer on average.
             let chains = chains(&plan, &keys);
             assert!(chains.is_none_or(|chains| written < chains) && written <= seen, "{written} {seen} {chains:?}");
         }
     }
 
-    /// Up to the threshold of random functions there is room for every key, and beyond it not.
+    /// Up to the threshold of random functions all keys can be placed, and beyond it they cannot.
     #[test]
     fn it_gives_up_where_there_is_no_table() {
         let keys: Vec<u32> = (0..20_000).map(|i| mix(i, MixKeys::default())).collect();

@@ -10,7 +10,7 @@ use crate::figure::{Axis, Figure};
 use crate::paper::bench::{Bench, millions};
 use koel_cli::failure::Result;
 
-/// Slots a pair.
+/// Slots per pair.
 const SPACES: [f64; 14] = [1.02, 1.03, 1.05, 1.1, 1.15, 1.25, 1.42, 1.7, 2.1, 2.5, 3.0, 3.5, 4.0, 4.5];
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
@@ -58,7 +58,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![insertion, retrieval, beside])
 }
 
-/// The model's two numbers for this device: measured, as the paper measured its own, by accesses that a table makes.
+/// The model's two numbers for this device, measured as in the paper by the memory accesses of a table.
 fn costs(bench: &Bench<'_>, n: u32) -> Result<Costs> {
     let words = (f64::from(n) * 1.25) as usize;
     let updates = bench.timer().random_updates(words, n as usize)?;

@@ -1,4 +1,4 @@
-//! Figure 4.7, left: updates at strides, of 32 and of 64 bits, by an atomic and by a read and a write.
+//! Figure 4.7, left: updates at strides, of 32 and of 64 bits, by an atomic operation and by a read and a write.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::paper::bench::{Bench, millions};
 use crate::wrong;
 use koel_cli::failure::Result;
 
-/// Elements that lie at least between places of two rounds.
+/// The minimum distance, in elements, between the positions of two rounds.
 const ROUND: usize = 32;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
@@ -18,9 +18,9 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let title = format!("memory by strided access, arrays of {len} elements");
     let mut figure = bench.figure(("4.7-strided", "Figure 4.7, left"), &title, x, y);
     figure.note("strides are odd and lengths powers of two, so that each element is updated once; two accesses each");
-    // 1, and then a little more than powers of four.
+    // 1, and then slightly more than powers of four.
     let strides = (0..=28).step_by(2).map(|power| if power == 0 { 1 } else { (1u32 << power) + 1 });
-    // Greater ones come round so soon that the next round finds their lines in the caches.
+    // With greater strides the next round would begin so soon that it finds its lines in the caches.
     for stride in strides.filter(|&stride| stride as usize <= len / ROUND + 1) {
         bench.progress.say(format!("updates at stride {stride}, {}", bench.device.info().id));
         for atomic in [false, true] {
@@ -34,11 +34,11 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     Ok(vec![figure])
 }
 
-/// How long it takes to update each element of an array. The stride and its length have no common divisor.
+/// The time to update each element of an array. The stride and the length of the array have no common divisor.
 pub(super) fn time<T: Word>(bench: &Bench<'_>, len: usize, stride: u32, atomic: bool) -> Result<Duration> {
     let device = bench.device;
     let mut words = device.filled(len, T::zeroed())?;
-    // Once for nothing: pages are had, and kernels compiled.
+    // A warm-up, which maps the pages and compiles the kernels.
     device.strided_updates(&mut words, stride, atomic)?;
     device.finish()?;
     let time = bench.timer().median(|| Ok(device.timed(|| device.strided_updates(&mut words, stride, atomic))?.1))?;

@@ -6,12 +6,12 @@
 /// A function from keys to 32 bits.
 pub(super) type Function = fn(u32) -> u32;
 
-/// Their names and what they are.
+/// Their names, and the functions.
 pub(super) const NAMED: [(&str, Function); 5] =
     [("FNV-1a", fnv_1a), ("Wang", wang), ("lookup3", lookup3), ("SpookyHash", spooky), ("CityHash", city)];
 
-/// FNV-1a of 32 bits: a byte comes in by XOR, then a multiplication by the prime. From the paper's reference 26
-/// (Fowler, Noll, Vo and Eastlake, `draft-eastlake-fnv`), which recommends FNV-1a over FNV-1.
+/// FNV-1a of 32 bits: each byte is combined by XOR, and the result is multiplied by the prime. From the paper's
+/// reference 26 (Fowler, Noll, Vo and Eastlake, `draft-eastlake-fnv`), which recommends FNV-1a over FNV-1.
 fn fnv_1a(key: u32) -> u32 {
     let (offset, prime) = (0x811c_9dc5, 0x0100_0193);
     key.to_le_bytes().into_iter().fold(offset, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(prime))
@@ -28,8 +28,8 @@ fn wang(key: u32) -> u32 {
 
 /// `hashword` of one word, by Bob Jenkins (`lookup3.c`, May 2006); `hashlittle` of the same four bytes is equal.
 fn lookup3(key: u32) -> u32 {
-    // Three words of state, to which the length in bytes is added; then `final`, a step a rotation. The steps write to
-    // c, a and b in turn, each from the word that was written before it; before the first that is b.
+    // Three words of state, to which the length in bytes is added; then `final`, one step per rotation. The steps write
+    // to c, a and b in turn, each from the word that the previous step wrote; the first step reads b.
     let start = 0xdead_beef_u32.wrapping_add(4);
     let mut words = [start, start.wrapping_add(key), start];
     for (step, by) in [14, 11, 25, 16, 4, 14, 24].into_iter().enumerate() {
@@ -42,11 +42,12 @@ fn lookup3(key: u32) -> u32 {
 /// SpookyHash V2 by Bob Jenkins (`SpookyV2.cpp`, August 2012): `Hash32`, which is the lower half of the first word of
 /// `Short` for messages as short as these.
 fn spooky(key: u32) -> u32 {
-    // State words that are not the seed begin as this constant. The last word takes the length to its highest byte.
+    // State words that are not the seed start as this constant. The length is added to the highest byte of the last
+    // word.
     let start = 0xdead_beef_dead_beef_u64;
     let mut words = [0, 0, start.wrapping_add(key.into()), start.wrapping_add(4 << 56)];
-    // `ShortEnd`, a step a rotation: a word takes in the one before it, which is turned and added. The steps begin with
-    // the last word, and go on with the first.
+    // `ShortEnd`, one step per rotation: each step combines a word with the one before it, which is rotated and added.
+    // The steps begin with the last word, and continue with the first.
     for (step, by) in [15, 52, 26, 51, 28, 9, 47, 54, 32, 25, 63].into_iter().enumerate() {
         let (to, from) = ((step + 3) % 4, (step + 2) % 4);
         words[to] ^= words[from];
@@ -72,7 +73,7 @@ fn city(key: u32) -> u32 {
         all ^= sum;
     }
     let hash = taken_in(taken_in(all, 4), sum);
-    // MurmurHash3's end.
+    // The finalizer of MurmurHash3.
     let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
     hash ^ hash >> 16
@@ -89,7 +90,7 @@ mod tests {
         }
     }
 
-    /// A sum in which the place of each hash counts, of many keys.
+    /// A sum of the hashes of many keys that depends on the position of each hash.
     fn of_many(function: Function) -> u32 {
         let keys = (0..100_000_u32).map(|i| i.wrapping_mul(0x9e37_79b9));
         keys.fold(0, |sum: u32, key| sum.wrapping_mul(31).wrapping_add(function(key)))
@@ -123,8 +124,8 @@ mod tests {
         );
     }
 
-    /// No vectors of Wang's are known. Published by another: the first, in the test of AnzenKodo's `hash.c` (2024). Not
-    /// published: the rest, of that file's `hash_int_wang32shiftmult`, compiled.
+    /// No test vectors of Wang's are known. Published by another author: the first, in the test of AnzenKodo's `hash.c`
+    /// (2024). Not published: the rest, computed with that file's `hash_int_wang32shiftmult`.
     #[test]
     fn wang_is_what_others_have() {
         assert_eq!(wang(1_501_094_981), 608_512_410);

@@ -1,4 +1,4 @@
-//! Figures 12 and 13: how many queries a second tables of growing size answer, and how much data each moves.
+//! Figures 12 and 13: the query rates of tables of growing size, and the amount of data per query.
 
 use koel::backend::{HashBackend, Runs};
 use koel::device::Any;
@@ -15,9 +15,9 @@ use koel_cli::failure::Result;
 const LOAD: f64 = 0.9;
 /// Bytes of the smallest table.
 const SMALLEST: u64 = 16 << 10;
-/// The fewest queries; the paper's are 2^28.
+/// The minimum number of queries; the paper's is 2^28.
 const QUERIES: usize = 1 << 20;
-/// What a query moves besides buckets: its key and its value.
+/// The bytes that a query moves in addition to buckets: its key and its value.
 const KEY_AND_VALUE: f64 = 8.0;
 
 pub(super) fn hits(bench: &Bench<'_>) -> Result<Vec<Figure>> {

@@ -1,12 +1,12 @@
 //! Breslow et al. 2016, Sections 6 and 8: the models compared with walked tables, and lookups over table sizes.
 //!
 //! ```text
-//! model.rs      Figures 8 to 11 and 14: homes, remap entries, buckets a lookup reads
+//! model.rs      Figures 8 to 11 and 14: homes, remap entries, buckets read per lookup
 //! functions.rs  the hash functions that the paper compared with Jenkins'
 //! lookup.rs     Figures 12 and 13: rates, and the data that a query moves
 //! ```
 //!
-//! What a lookup reads is counted by walking the table, where the paper reads a device's counters.
+//! The reads of a lookup are counted by walking the table, while the paper reads a device's counters.
 
 mod functions;
 mod lookup;
@@ -22,7 +22,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment::on_device(&["14a", "14b", "14c"], model::validation),
 ];
 
-/// Remap entries of a bucket.
+/// Remap entries per bucket.
 const TAGS: u32 = 21;
 /// Functions of the bucketized cuckoo tables that the paper compares with.
 const FUNCTIONS: u32 = 2;

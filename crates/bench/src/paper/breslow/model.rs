@@ -1,4 +1,4 @@
-//! Figures 8 to 11 and 14: what the equations of Section 6 say, and what tables are.
+//! Figures 8 to 11 and 14: the equations of Section 6, compared with built tables.
 
 use koel::backend::Runs;
 use koel::device::Any;
@@ -19,8 +19,8 @@ const SLOTS: [u32; 5] = [1, 2, 4, 8, 16];
 /// Loads at which tables are built.
 const LOADS: [f64; 11] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95];
 
-/// Figure 8, a part for each load: how many keys have a bucket for their home. The homes are those of Horton tables, by
-/// both families, and what the paper's other functions give modulo the number of buckets.
+/// Figure 8, with a part for each load: the number of keys per home bucket. The homes are those of Horton tables, with
+/// both families, and the paper's other functions modulo the number of buckets.
 pub(super) fn homes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let n = bench.size(1 << 22);
     let keys = Workload::new(n, bench.seed()).keys();
@@ -79,7 +79,7 @@ pub(super) fn over_load(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             hits.model(&label, load, model::positive_cost(slots, load));
             misses.model(&label, load, model::negative_cost(slots, load, TAGS));
         }
-        // 2^8 tags, of which one says that an entry is free.
+        // One of the 2^8 tags marks a free entry.
         if load <= model::load_bound(8) {
             misses.model("S = 8, explicit tags of 8 bits", load, model::negative_cost(8, load, 255));
         }

@@ -1,34 +1,35 @@
-//! A cache: lines in sets, of which the one that was not read for the longest time goes first.
+//! A cache: lines in sets, from which the least recently used line is evicted.
 //!
 //! ```text
 //! line of an address = address / bytes of a line        set of a line = line mod sets
-//! a set              = its lines, the last read first; a read puts its line in front, and the last one falls out
+//! a set              = its lines, last read first; a read moves its line to the front, and the last one is evicted
 //! ```
 //!
-//! What it is not: a clock. A line that is on its way is there, so a read of it hits. Nor does it know of writes.
+//! It does not model time: a line that is being loaded counts as present, so a read of it hits. It does not model
+//! writes.
 
 /// The sizes of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) sets: u32,
-    /// Lines of a set.
+    /// Lines per set.
     pub(super) ways: u32,
     /// Bytes of a line.
     pub(super) line: u32,
 }
 
-/// What a cache of this shape holds.
+/// The contents of a cache of this shape.
 pub(super) struct Cache {
     shape: Shape,
-    /// Set after set.
+    /// The lines, one set after the other.
     lines: Vec<u64>,
 }
 
-/// The line of no address.
+/// A line that no address has.
 const NONE: u64 = u64::MAX;
 
 impl Shape {
-    /// Which line an address is in.
+    /// The line of an address.
     pub(super) fn line_of(self, address: u64) -> u64 {
         address / u64::from(self.line)
     }
@@ -39,13 +40,13 @@ impl Cache {
         Cache { shape, lines: vec![NONE; (shape.sets * shape.ways) as usize] }
     }
 
-    /// Reads a line: whether it was there.
+    /// Reads a line. Returns whether it was present.
     pub(super) fn read(&mut self, line: u64) -> bool {
         let ways = self.shape.ways as usize;
         let set = (line % u64::from(self.shape.sets)) as usize;
         let set = &mut self.lines[set * ways..(set + 1) * ways];
         let found = set.iter().position(|&there| there == line);
-        // Those before it step back by one. If it is new, so do all, and the last is gone.
+        // Moves the lines before it back by one. If it is new, all lines move, and the last one is evicted.
         set[..=found.unwrap_or(ways - 1)].rotate_right(1);
         set[0] = line;
         found.is_some()
@@ -88,8 +89,8 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(share(&mut cache, 1000..1000 + lines), 1.0);
         }
-        // One set has a line more than ways, and is read in a circle: each line is gone when its turn comes. The others
-        // do not feel it.
+        // One set is read in a cycle of one line more than it has ways, so each line is evicted before its next read.
+        // The other sets are not affected.
         let mut cache = Cache::empty(SMALL);
         share(&mut cache, 0..=lines);
         for _ in 0..3 {
@@ -103,12 +104,13 @@ mod tests {
         let mut cache = Cache::empty(Shape { sets: 1, ways: 3, line: 64 });
         let mut read = |lines: &[u64]| lines.iter().map(|&line| cache.read(line)).collect::<Vec<_>>();
         assert_eq!(read(&[1, 2, 3, 1]), [false, false, false, true]);
-        // Line 2 goes for 4; then 3, because 1 was read after it.
+        // Line 4 evicts line 2; then line 3 is evicted, because line 1 was read after it.
         assert_eq!(read(&[4, 1, 3, 4]), [false, true, true, true]);
         assert_eq!(read(&[2, 3, 4, 1]), [false, true, true, false]);
     }
 
-    /// Random reads over a set that is several times as large as the cache hit with the share that the cache holds.
+    /// Random reads over a set several times as large as the cache hit with the share of the set that the cache
+    /// contains.
     #[test]
     fn random_reads_hit_as_often_as_the_cache_is_large() {
         for times in [2, 4, 16] {

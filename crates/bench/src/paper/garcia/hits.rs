@@ -1,8 +1,8 @@
 //! Figure 8: the share of reads that hit the first cache while all cells are queried, over the load; and the part of
 //! Figure 9 that follows from it.
 //!
-//! No counter of a device is read. The caches are simulated, with the sizes of the paper's device. What goes through
-//! them is what the queries of a built table read: each its home, and its further places up to the one where it ends.
+//! No counters of a device are read. The caches are simulated, with the sizes of the paper's device. The input is the
+//! reads of queries of a built table: each reads its home, and further places up to the one where it ends.
 //!
 //! ```text
 //! GTX 480    15 multiprocessors, each with up to 48 warps of 32 and a first cache of 16 or 48 KiB, as programs choose;
@@ -11,11 +11,11 @@
 //! requests   16 cells of 8 bytes fill a line, so a warp's read is one for each half (as NVIDIA's profiler counts it)
 //! ```
 //!
-//! Assumed: the least recently used line of a set goes, sets follow the low bits of the line, groups go round the
-//! multiprocessors and warps take turns. Cells are queried in order, so a key is the number of its thread and is not
-//! read. Values are written past the cache.
+//! Assumptions: the least recently used line of a set is evicted, the low bits of a line select its set, groups are
+//! assigned to the multiprocessors in turn, and warps take turns. Cells are queried in order, so a key is the number of
+//! its thread and is not read. Writes bypass the cache.
 //!
-//! What it is not: of use for small tables. One that fits the caches is hit by random reads too.
+//! The result is of no use for small tables: random reads hit a table that fits the caches too.
 
 use koel::RobinHood;
 use koel::backend::HashBackend;
@@ -121,7 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// A query of a key that is there ends at its cell, after others; of one that is not, no cell that it reads has it.
+    /// A query of a present key ends at its cell, after reading others; a query of an absent key does not read any cell
+    /// that contains it.
     #[test]
     fn queries_read_what_lookups_of_the_table_read() {
         let pairs: Vec<(u32, u32)> = (0..900).map(|i| (i * i % 7919 * 3, i)).collect();

@@ -1,40 +1,40 @@
 //! Which reads of a kernel hit a multiprocessor's first cache, by replaying them.
 //!
 //! ```text
-//! group g goes to multiprocessor g mod M; each runs a fixed number of groups, and takes the next when one ends
-//! round after round, each warp that is there reads once: its lanes that go on each read the cell of their next step
-//! lanes are taken together as far as they can fill a line; each of their lines is a request, hit or miss
+//! group g runs on multiprocessor g mod M; each runs a fixed number of groups, and starts the next when one ends
+//! in each round, each resident warp reads once: each of its active lanes reads the cell of its next step
+//! lanes that can fill a line are combined; each of their lines is a request, which hits or misses
 //! ```
 //!
-//! What it is not: the machine's clock. Warps take turns, because which of them waits for memory, and how long, is not
-//! simulated; and all reads are of the table.
+//! It does not model time. Warps take turns, because it does not simulate which of them waits for memory, and how long;
+//! and all reads are reads of the table.
 
 use rayon::prelude::*;
 
 use super::cache::{Cache, Shape};
 
-/// A device, as far as the first caches of its multiprocessors feel it.
+/// The properties of a device that affect the first caches of its multiprocessors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     pub(super) multiprocessors: usize,
-    /// Groups that are on a multiprocessor at a time.
+    /// Groups that are resident on a multiprocessor at a time.
     pub(super) resident: usize,
-    /// Work-items of a group.
+    /// Work-items per group.
     pub(super) group: usize,
     /// Work-items that read together.
     pub(super) warp: usize,
-    /// Of each multiprocessor.
+    /// The cache of each multiprocessor.
     pub(super) cache: Shape,
 }
 
-/// What queries read.
+/// The reads of queries.
 pub(super) trait Trace: Sync {
-    /// Bytes of a cell.
+    /// Bytes per cell.
     const CELL: u32;
 
     fn queries(&self) -> usize;
 
-    /// Where a query begins, and how many cells it reads.
+    /// The start of a query, and the number of cells that it reads.
     fn begin(&self, query: usize) -> Path;
 
     /// The address of the cell that it reads at a step, counted from 1.
@@ -48,7 +48,7 @@ pub(super) struct Path {
     pub(super) steps: u32,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Requests {
     pub(super) hits: u64,
@@ -73,7 +73,7 @@ struct Warp {
 }
 
 impl Machine {
-    /// Replays a query a work-item, with empty caches at the start.
+    /// Replays one query per work-item; the caches are empty at the start.
     pub(super) fn replay<T: Trace>(&self, trace: &T) -> Requests {
         let of = |multiprocessor| self.multiprocessor(trace, multiprocessor);
         (0..self.multiprocessors).into_par_iter().map(of).reduce(Requests::default, Requests::with)
@@ -134,11 +134,11 @@ impl Machine {
 mod tests {
     use super::*;
 
-    /// Two multiprocessors of one group of two warps at a time, with caches of two sets of two lines.
+    /// Two multiprocessors, each with one resident group of two warps, and with caches of two sets of two lines.
     const TINY: Machine =
         Machine { multiprocessors: 2, resident: 1, group: 64, warp: 32, cache: Shape { sets: 2, ways: 2, line: 128 } };
 
-    /// Queries that each read a number of cells, from a start of their own, in steps of a fixed number of cells.
+    /// Queries that each read a number of cells, from separate starts, in steps of a fixed number of cells.
     struct Cells {
         queries: usize,
         place: fn(usize) -> u32,
@@ -171,20 +171,20 @@ mod tests {
     fn a_warp_of_neighbours_makes_a_request_for_each_half_and_one_more_for_each_that_lies_across() {
         let cells = |query| query as u32;
         assert_eq!(replay(TINY, cells, |_| 1, 32), (0, 2));
-        // Halves that lie across lines: 0 and 1, 1 and 2.
+        // The cells of a half are in two lines: 0 and 1, or 1 and 2.
         let across = |query| query as u32 + 5;
         assert_eq!(replay(TINY, across, |_| 1, 32), (1, 3));
-        // All in one place: a request a half.
+        // All queries read one cell: one request per half.
         assert_eq!(replay(TINY, |_| 3, |_| 1, 32), (1, 1));
-        // Each in a line of its own, and in one set.
+        // Each query reads a separate line, and all lines are in one set.
         assert_eq!(replay(TINY, |query| 32 * query as u32, |_| 1, 32), (0, 32));
     }
 
-    /// All groups read one line, and each multiprocessor has a cache of its own.
+    /// All groups read one line, and each multiprocessor has a separate cache.
     #[test]
     fn groups_go_to_the_multiprocessors_in_turn() {
         let one_line = |query| (query % 16) as u32;
-        // Four halves a group.
+        // Four halves per group.
         assert_eq!(replay(TINY, one_line, |_| 1, 64), (4 - 1, 1));
         assert_eq!(replay(TINY, one_line, |_| 1, 192), (12 - 2, 2));
         assert_eq!(replay(Machine { multiprocessors: 3, ..TINY }, one_line, |_| 1, 192), (12 - 3, 3));
@@ -194,25 +194,26 @@ mod tests {
 
     #[test]
     fn lanes_that_have_ended_read_no_more() {
-        // One lane of each half goes on, for two steps more; their lines are far from the first.
+        // One lane of each half continues for two more steps; its lines are far from the first.
         let one = |query| if query % 16 == 0 { 3 } else { 1 };
         assert_eq!(replay(TINY, |query| query as u32, one, 32), (0, 2 + 2 * 2));
-        // Nothing to read at all.
+        // Nothing to read.
         assert_eq!(replay(TINY, |query| query as u32, |_| 0, 200), (0, 0));
         assert_eq!(replay(TINY, |query| query as u32, |_| 1, 0), (0, 0));
     }
 
-    /// Two groups that take turns push each other's lines out, where one after the other each keeps its own.
+    /// Two groups that take turns evict each other's lines, while one after the other each keeps its lines.
     #[test]
     fn groups_that_are_there_together_share_the_cache() {
-        // A group reads two lines of one set again and again; the next of this multiprocessor reads two others of it.
+        // A group reads two lines of one set repeatedly; the next group of this multiprocessor reads two other lines of
+        // it.
         let place = |query: usize| [0, 32][query / 16 % 2] + 64 * (query / 64) as u32;
         let trace = Cells { queries: 128, place, steps: |_| 10, farther: 0 };
         let alone = Machine { multiprocessors: 1, ..TINY };
         let requests = 2 * 2 * 2 * 10;
         assert_eq!(alone.replay(&trace), Requests { hits: requests - 4, misses: 4 });
         let together = Machine { resident: 2, ..alone };
-        // A warp's two lines are read by the next warp of the group, and gone in the next round.
+        // The next warp of the group reads the two lines of a warp, which are evicted before the next round.
         assert_eq!(together.replay(&trace), Requests { hits: requests / 2, misses: requests / 2 });
     }
 }
