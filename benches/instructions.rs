@@ -1,19 +1,18 @@
-//! Instructions a key of the CPU's hot loops, counted and not timed: the same on every run, so that a machine whose
-//! time cannot be trusted can still tell that a loop has got slower.
+//! Counts instructions per key of the CPU's hot loops. Counts are equal in every run, so they show a slower loop even
+//! on a machine whose timings are unreliable.
 //!
 //! ```text
-//! cargo bench -p koel --bench instructions               counts each loop, compares with instructions.txt, fails beyond its slack
-//! cargo bench -p koel --bench instructions -- --bless    writes what was counted to instructions.txt
-//! cargo bench -p koel --bench instructions -- horton     only loops with this in their names
+//! cargo bench -p koel --bench instructions               compares counts with instructions.txt, fails beyond the slack
+//! cargo bench -p koel --bench instructions -- --bless    writes the counts to instructions.txt
+//! cargo bench -p koel --bench instructions -- horton     only loops whose names contain this
 //! ```
 //!
-//! Each loop is a run of this program by itself under Valgrind's callgrind, which collects while `counted_part` is on
-//! the stack and at no other time: making keys and tables is not counted. There is one thread, and it is the main one,
-//! because callgrind collects by the thread. Without `--bench` (`cargo test`) the loops run once, and their answers are
-//! checked.
+//! Each loop is a separate run of this program under Valgrind's callgrind, which collects only while `counted_part` is
+//! on the stack: generating keys and tables is not counted. There is one thread, the main one, because callgrind
+//! collects per thread. Without `--bench` (`cargo test`) the loops run once, and their answers are checked.
 //!
-//! What it is not: a measure of speed. A loop that waits for memory counts as little as one that does not; that is
-//! what `koel-bench` is for. It says that code was added to a loop, or no longer inlined, or no longer vectorised.
+//! Counts are not a measure of speed: a loop that waits for memory has the same count as one that does not.
+//! `koel-bench` measures speed. Counts show that code was added to a loop, or is no longer inlined or vectorised.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -28,26 +27,26 @@ use rayon::prelude::*;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Pairs of a table, and queries of a lookup: enough that what is done once a call weighs nothing.
+/// Pairs of a table, and queries of a lookup: enough that the constant cost of a call is negligible.
 const KEYS: u32 = 1 << 17;
-/// What new loops may count beyond their limits, in percent.
+/// The percentage by which new loops may exceed their limits.
 const SLACK: f64 = 5.0;
-/// Where the limits are.
+/// The file with the limits.
 const LIMITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.txt");
-/// How they are written.
+/// The command that writes the limits.
 const AGAIN: &str = "`cargo bench -p koel --bench instructions -- --bless`";
-/// In front of the name of the one loop that a run is for.
+/// The option before the name of the only loop of a run.
 const ONE: &str = "--one";
 /// The only function during which callgrind collects.
 const COUNTED: &str = "*counted_part*";
 
-/// Runs what is to be counted.
+/// Runs the work to be counted.
 #[inline(never)]
 fn counted_part(work: &mut dyn FnMut()) {
     work();
 }
 
-/// A loop: its name, and what sets it up, runs it in `counted_part` and checks what came out.
+/// A loop: its name, and a function that prepares it, runs it in `counted_part` and checks the results.
 struct Loop {
     name: String,
     run: Box<dyn Fn() -> Outcome<()> + Sync>,
@@ -69,7 +68,7 @@ fn loops() -> Vec<Loop> {
     all
 }
 
-/// The build of a table of a scheme (by parts, where it can be), and lookups that hit and that miss.
+/// The build of a table of a scheme (one partition at a time if possible), and lookups that hit and that miss.
 fn of_scheme<S: Scheme<Key = u32, Value = u32>>(all: &mut Vec<Loop>, scheme: &S)
 where
     Cpu: Runs<S>,
@@ -135,15 +134,15 @@ fn sort_pairs() -> Outcome<()> {
     if got == pairs { Ok(()) } else { Err("the pairs are not in order".into()) }
 }
 
-/// What a loop may count.
+/// The maximum count of a loop.
 #[derive(Clone, Copy)]
 struct Limit {
     a_key: f64,
-    /// In percent.
+    /// A percentage.
     slack: f64,
 }
 
-/// Lines of a name, instructions a key and the slack; and comments.
+/// Parses lines of a name, instructions per key and the slack; and comments.
 fn limits(text: &str) -> Outcome<Vec<(String, Limit)>> {
     let of_line = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();
@@ -157,7 +156,7 @@ fn limits(text: &str) -> Outcome<Vec<(String, Limit)>> {
     lines.map(|line| of_line(line).ok_or_else(|| advice(line).into())).collect()
 }
 
-/// A file of limits.
+/// Formats a file of limits.
 fn blessed(limits: &[(String, Limit)]) -> String {
     let mut text = format!(
         "# Instructions a key of the CPU's hot loops, and by how many percent a change may exceed them.\n\
@@ -171,16 +170,16 @@ fn blessed(limits: &[(String, Limit)]) -> String {
     text
 }
 
-/// What counts depend on beside the code, as a line of the file.
+/// The conditions other than the code that counts depend on, as a line of the file.
 fn made_by() -> String {
     let version = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into())).arg("--version").output();
     let version = version.map(|run| String::from_utf8_lossy(&run.stdout).trim().to_owned()).unwrap_or_default();
-    // Valgrind knows no AVX-512, so what is counted has at most AVX2's lanes, whatever this processor has.
+    // Valgrind does not support AVX-512, so counted code has at most AVX2's lanes, whatever this processor supports.
     let lanes = Cpu::new().info().driver.rsplit(", ").next().unwrap_or_default().replace("AVX-512", "AVX2");
     format!("# {version}, {}, {lanes}", env::consts::ARCH)
 }
 
-/// The instructions a key of one loop, counted by callgrind in a run of this program.
+/// The instructions per key of one loop, counted by callgrind in a run of this program.
 fn count(name: &str, folder: &Path) -> Outcome<f64> {
     let out = folder.join(name.replace(' ', "-"));
     let run = Command::new("valgrind")
@@ -206,7 +205,8 @@ fn count(name: &str, folder: &Path) -> Outcome<f64> {
     }
 }
 
-/// Counts all loops, a few at a time: counting does not depend on what else runs. Whether none is above its limit.
+/// Counts all loops, a few at a time, because counts do not depend on other processes. Returns whether none exceeds its
+/// limit.
 fn guard(only: &[String], bless: bool) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
@@ -262,7 +262,7 @@ fn guard(only: &[String], bless: bool) -> Outcome<bool> {
     Ok(above.is_empty())
 }
 
-/// Runs all loops once, whose answers are checked, and compares their names with those that have limits.
+/// Runs all loops once, which checks their answers, and compares their names with those in the file of limits.
 fn check() -> Outcome<()> {
     for each in loops() {
         (each.run)().map_err(|error| format!("{}: {error}", each.name))?;

@@ -1,4 +1,4 @@
-//! The primitives that no scheme owns, and the random-access limit of each device.
+//! The primitives that all schemes share, and the random-access limit of each device.
 
 mod common;
 

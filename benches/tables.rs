@@ -1,8 +1,8 @@
-//! Builds and lookups of every scheme and kind on every device, device-resident, beside the maps users would take
-//! instead.
+//! Builds and lookups of every scheme and kind on every device, device-resident, compared with maps that users would
+//! use instead.
 //!
 //! Answers are checked before anything is timed. `koel-bench` measures the same with device timers, medians and the
-//! machine's limit beside each row; this file is for criterion's comparisons between two versions of the code.
+//! machine's limits next to each row; this file is for criterion's comparisons between two versions of the code.
 
 mod common;
 
@@ -13,7 +13,7 @@ use koel::device::Any;
 use koel::workload::Workload;
 use koel::{HashTable, Kind, Scheme};
 
-/// The workloads of all sizes that tables of this kind hold.
+/// The workloads of all sizes that tables of this kind can contain.
 fn loads<S: Scheme<Key = u32, Value = u32>>(kind: Kind) -> impl Iterator<Item = Workload> {
     let limits = S::of_kind(kind).limits();
     let held = SIZES.into_iter().filter(move |&n| u64::from(n) <= limits.pairs);
@@ -86,7 +86,7 @@ fn tables(criterion: &mut Criterion) {
     }
 }
 
-/// The maps that users would take instead, on one thread, pre-sized, from the same arrays.
+/// Maps that users would use instead, on one thread, with a given capacity, from the same arrays.
 fn peers(criterion: &mut Criterion) {
     use std::hash::BuildHasher;
 

@@ -47,17 +47,17 @@ pub(crate) struct Args {
     device: String,
 }
 
-/// Squares on the length of a frame.
+/// The number of squares along the length of a frame.
 const SQUARES: f32 = 16.0;
-/// How far from its first point a frame has squares, in its lengths.
+/// The maximum distance of squares from the first point of a frame, in lengths of the frame.
 const REACH: f32 = 3.0;
-/// The least length of a frame, in pixels of its picture: of shorter ones the spots' own places are too uncertain.
+/// The minimum length of a frame, in pixels of its picture: for shorter ones the positions of spots are too uncertain.
 const SHORTEST: f32 = 30.0;
-/// Frames of each point of the large picture.
+/// The number of frames per point of the large picture.
 const FRAMES: usize = 4;
-/// Placements that are tried, those with most votes first.
+/// The number of placements that are tried, those with most votes first.
 const TRIED: usize = 50;
-/// How near a spot must be to another to count as the same, in pixels.
+/// The maximum distance at which two spots count as the same, in pixels.
 const SAME: f32 = 2.0;
 
 pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     }
     let sky = stars(1, 500, [1200.0, 900.0]);
     let (turn, scale, from) = (2.1f32, 0.8, [700.0, 400.0]);
-    // From the piece to the sky: turned, made larger, and its middle moved.
+    // From the piece to the sky: rotated, enlarged, and its middle moved.
     let by = [turn.cos() / scale, turn.sin() / scale];
     let truth = move |point: Point| {
         let around = [point[0] - 150.0, point[1] - 150.0];
@@ -104,7 +104,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     show(&args.out, &large, &small, place)
 }
 
-/// The large picture with the place in it framed, the small one beside it, and the spots that are in both.
+/// Draws the large picture with a frame around the place, the small one next to it, and the spots that are in both.
 fn show(out: &Out, large: &Picture, small: &Picture, place: Place) -> Result<(), Box<dyn Error>> {
     const NIGHT: Colour = [14, 18, 40, 255];
     const FRAME: Colour = [255, 190, 70, 255];
@@ -144,7 +144,7 @@ fn show(out: &Out, large: &Picture, small: &Picture, place: Place) -> Result<(),
     out.show(&shown, "find_picture.png", what)
 }
 
-/// From the small picture to the large one: turned and scaled, then moved.
+/// From the small picture to the large one: rotated and scaled, then moved.
 #[derive(Clone, Copy)]
 struct Place {
     by: Point,
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-/// Where the small picture is in the large one, if more than half of its spots are spots there.
+/// The place of the small picture in the large one, if more than half of its spots are spots there.
 fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>, Box<dyn Error>> {
     for (spots, most, which) in [(large, 5000, "large"), (small, 150, "small")] {
         if spots.len() > most {
@@ -188,7 +188,7 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
     let table = MultiTable::builder(Cuckoo::canonical(4)).build(device, &keys, &values)?;
     let indexed = started.elapsed();
 
-    // Every frame of the large picture, and for each of its squares who asks.
+    // Every frame of the large picture, and for each query of a square the frame that it belongs to.
     let (mut queries, mut of, mut queried) = (Vec::new(), Vec::new(), Vec::new());
     for &first in large {
         let mut near: Vec<Point> = large.iter().copied().filter(|&to| distance(first, to) >= SHORTEST).collect();
@@ -246,7 +246,7 @@ fn find(device: &Any, large: &[Point], small: &[Point]) -> Result<Option<Place>,
     Ok(None)
 }
 
-/// The frames with most votes: which of the large picture, and which of the small one.
+/// The pairs of frames with most votes: a frame of the large picture, and one of the small one.
 fn most_votes(of: &[usize], answers: &koel::Retrieved, queried: usize, frames: usize) -> Vec<(usize, usize)> {
     let mut best: Vec<(u32, usize, usize)> = Vec::new();
     let mut at = 0;

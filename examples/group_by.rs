@@ -48,7 +48,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A few rows.
+/// Generates a few rows.
 fn sales() -> Result<RecordBatch, Box<dyn Error>> {
     let city: ArrayRef = Arc::new(StringArray::from(vec![Some("Oslo"), Some("Bern"), None, Some("Oslo")]));
     let paid: ArrayRef = Arc::new(StringArray::from(vec!["card", "cash", "cash", "card"]));

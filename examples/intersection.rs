@@ -65,13 +65,13 @@ type Point = [f32; 3];
 /// A torus, in cells of the grid.
 struct Ring {
     centre: Point,
-    /// Its axes; the last one goes through the hole.
+    /// Its axes; the last one passes through the hole.
     axes: [Point; 3],
     around: f32,
     across: f32,
 }
 
-/// Half the diagonal of a cell, and a little: nearer to a surface than this a cell may be a wall or not.
+/// Slightly more than half the diagonal of a cell: nearer to a surface than this, a cell may be a wall or not.
 const NEAR: f32 = 0.88;
 
 pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
@@ -155,12 +155,12 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// Both rings, and beside them what is inside both, with the rings as shadows behind it.
+    /// Both rings, and next to them their intersection, with the rings as shadows behind it.
     fn drawn(&self, rows: Rows3) -> Picture {
         const COLOURS: [[u8; 3]; 3] = [[250, 160, 50], [70, 140, 230], [215, 40, 50]];
         let cube = |colour: [u8; 3]| move |&key: &u32| rows.cell(key).map(|(x, y, z)| ([x, y, z], colour));
         let cubes = |parts: &[Vec<u32>; 2]| -> Vec<Cube> {
-            // A cell of two surfaces has the colour of the crossing alone.
+            // A cell of both surfaces has only the colour of the crossing.
             let crossing: HashSet<u32> = self.crossing.iter().copied().collect();
             let parts = parts.iter().zip(COLOURS);
             let alone = parts.flat_map(|(keys, colour)| {
@@ -180,12 +180,12 @@ impl Meeting {
 }
 
 impl Ring {
-    /// Where one of the rings is, at a time from 0 to 1.
+    /// The position of one of the rings, at a time from 0 to 1.
     fn of(which: u32, time: f32, grid: f32) -> Ring {
         let angle = TAU * (time + 0.1);
         let side = if which == 0 { 1.0 } else { -1.0 };
         let (sin, cos) = (angle.sin(), angle.cos());
-        // One lies and tips, the other stands and turns.
+        // One ring is horizontal and tips, the other is vertical and rotates.
         let axes = if which == 0 {
             [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]]
         } else {
@@ -200,7 +200,7 @@ impl Ring {
         }
     }
 
-    /// Points of its surface, of which one is within half a cell of any other point of the surface.
+    /// Points of its surface, such that every point of the surface is within half a cell of one of them.
     fn points(&self) -> Vec<Point> {
         let steps = |radius: f32| (2.0 * TAU * radius).ceil() as u32;
         let (around, across) = (steps(self.around + self.across), steps(self.across));
@@ -214,7 +214,7 @@ impl Ring {
         (0..around * across).map(point).collect()
     }
 
-    /// How far a point is from the surface, in cells; negative inside.
+    /// The distance of a point from the surface, in cells; negative inside.
     fn distance(&self, point: Point) -> f32 {
         let from: Point = std::array::from_fn(|at| point[at] - self.centre[at]);
         let own = self.axes.map(|axis| (0..3).map(|at| axis[at] * from[at]).sum::<f32>());
@@ -222,13 +222,13 @@ impl Ring {
     }
 }
 
-/// The key of the cell that a point is in.
+/// The key of the cell that contains a point.
 fn cell(rows: Rows3, point: Point) -> Option<u32> {
     let [x, y, z] = point.map(|at| at as u32);
     rows.key(x, y, z)
 }
 
-/// Which cells are reached from a corner, through faces of cells, without passing a wall.
+/// The cells that are reachable from a corner, through faces of cells, without passing a wall.
 fn flood<S: Scheme<Key = u32, Value = u32>>(walls: &koel::HashSet<Any, S>, rows: Rows3) -> koel::Result<Vec<bool>>
 where
     Any: Runs<S>,
@@ -253,7 +253,7 @@ where
     Ok(reached)
 }
 
-/// The cells that share a face with one.
+/// The cells that share a face with this one.
 fn beside(rows: Rows3, key: u32) -> impl Iterator<Item = u32> {
     const STEPS: [[i32; 3]; 6] = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]];
     rows.cell(key).into_iter().flat_map(move |(x, y, z)| {
@@ -264,7 +264,7 @@ fn beside(rows: Rows3, key: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Every cell that is not near a ring's surface is no wall, and was reached if it is outside the ring.
+/// Checks that every cell that is not near a ring's surface is not a wall, and was reached if it is outside the ring.
 fn check_flood(ring: &Ring, outside: &[bool], walls: &[u32], rows: Rows3) -> Result<(), Box<dyn Error>> {
     let walls: HashSet<u32> = walls.iter().copied().collect();
     for (key, &reached) in (0u32..).zip(outside) {
@@ -281,7 +281,7 @@ fn check_flood(ring: &Ring, outside: &[bool], walls: &[u32], rows: Rows3) -> Res
     Ok(())
 }
 
-/// Both ways round the same cells, which are those that a `HashSet` has of both.
+/// Checks that both lookups find the same cells, which are those that a `HashSet` finds in both.
 fn check_crossing(cells: [&[u32]; 2], found: [&[u32]; 2]) -> Result<(), Box<dyn Error>> {
     let [one, other] = cells.map(|cells| cells.iter().copied().collect::<HashSet<u32>>());
     let right: HashSet<u32> = one.intersection(&other).copied().collect();

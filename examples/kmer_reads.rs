@@ -48,19 +48,19 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// K-mers that are looked up at once.
+/// The number of k-mers that are looked up at once.
 const BATCH: usize = 1 << 22;
 
-/// Where a read seems to come from.
+/// The place that a read probably comes from.
 #[derive(Clone, Copy, Default)]
 struct Placed {
-    /// K-mers of it that stand somewhere in the genome, on the strand with the more votes.
+    /// The number of its k-mers that occur in the genome, on the strand with the more votes.
     hits: u32,
-    /// Votes for its place.
+    /// The number of votes for its place.
     votes: u32,
-    /// Its place through all records of the genome.
+    /// Its position, counted through all records of the genome.
     place: i64,
-    /// Whether it is of the other strand.
+    /// Whether it is from the other strand.
     reversed: bool,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every k-mer's places in the genome, and where each record begins, and all end.
+/// The positions of every k-mer in the genome, and the positions where each record begins and the last one ends.
 fn index(device: &Any, genome: &[Record], k: usize) -> Result<(MultiTable<Any>, Vec<u32>), Box<dyn Error>> {
     let mut begins = vec![0u32];
     let (mut keys, mut places) = (Vec::new(), Vec::new());
@@ -146,7 +146,7 @@ fn place_batch(
     most: u32,
     placed: &mut Vec<Placed>,
 ) -> koel::Result<()> {
-    // Both strands of each read, one behind the other, and where the k-mers of each begin.
+    // Both strands of each read, one after the other, and the positions where the k-mers of each begin.
     let (mut queries, mut offsets, mut begins) = (Vec::new(), Vec::new(), vec![0]);
     for read in reads {
         for strand in [read.letters.clone(), reverse_complement(&read.letters)] {
@@ -157,7 +157,7 @@ fn place_batch(
             begins.push(queries.len());
         }
     }
-    // K-mers that stand everywhere say little, and would be most of all values.
+    // K-mers with many positions are not informative, and would be most of all values.
     let wanted: Vec<bool> = table.count(&queries)?.iter().map(|count| (1..=most).contains(count)).collect();
     let kept = |i: &usize| wanted[*i];
     let queried: Vec<u32> = (0..queries.len()).filter(kept).map(|i| queries[i]).collect();
@@ -182,7 +182,7 @@ fn place_batch(
     Ok(())
 }
 
-/// The place with the most votes, and their number; of several the least, so that runs repeat.
+/// The place with the most votes, and their number; the least of several places, so that results are reproducible.
 fn most_frequent(mut starts: Vec<i64>) -> (i64, u32) {
     starts.sort_unstable();
     let runs = starts.chunk_by(|a, b| a == b);
@@ -218,7 +218,7 @@ fn list(genome: &[Record], begins: &[u32], reads: &[Record], placed: &[Placed]) 
     }
 }
 
-/// Reads drawn from the genome's records, every hundredth letter another one, and where each was drawn.
+/// Reads drawn from the genome's records, with every hundredth letter replaced, and the position of each.
 #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
 fn drawn(genome: &[Record], count: usize, len: usize) -> Result<(Vec<Record>, Vec<(i64, bool)>), Box<dyn Error>> {
     let record = genome.iter().position(|record| record.letters.len() >= len);

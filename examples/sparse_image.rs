@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! image.png         the picture, drawn from the answers
-//! table-*.png       a table's slots in rows as long as the picture's, coloured by the position of their pixels (red: x,
+//! table-*.png       a table's slots in rows as long as the picture's, coloured by their pixels' positions (red: x,
 //!                   green: y), for each sequence
 //! ages-*.png        the length of the probe sequence from each slot (black 0, blue 1, green 2, yellow 3, red more)
 //! sparse_image.png  the picture, and under it the slots of the coherent table in the colours that they store
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks every pixel, in rows, and paints the answers.
+/// Looks up every pixel, row by row, and draws the answers.
 fn drawn(
     device: &Any,
     table: &HashTable<Any, RobinHood>,
@@ -112,7 +112,7 @@ fn drawn(
     let count = cells.cells() as usize;
     let pixels = device.iota(count)?;
     let (mut colours, mut found) = (device.filled(count, 0)?, device.filled(bitmap_words(count), 0)?);
-    // Once for nothing: the first lookup compiles its kernel.
+    // A warm-up: the first lookup compiles its kernel.
     table.get_on_into(&pixels, &mut colours, &mut found)?;
     let ((), time) = device.timed(|| table.get_on_into(&pixels, &mut colours, &mut found))?;
     let (colours, found) = (device.download(&colours)?, device.download(&found)?);
@@ -121,13 +121,13 @@ fn drawn(
     Ok((Picture { width: cells.width(), height: cells.height(), pixels }, time))
 }
 
-/// The key of a pixel is its number in the rows, its value its colour.
+/// The key of a pixel is its index in row order, and the value is its colour.
 fn pair((number, colour): (u32, &Colour)) -> (u32, u32) {
     (number, u32::from_le_bytes(*colour))
 }
 
-/// Draws a table's slots by where their pixels are, and its maximum ages. Returns the slots in the colours that they
-/// hold.
+/// Draws a table's slots in colours by the positions of their pixels, and its maximum ages. Returns the slots in the
+/// colours that they store.
 fn show_table(
     table: &HashTable<Any, RobinHood>,
     cells: Rows2,
@@ -167,7 +167,7 @@ fn show_table(
     Ok(held)
 }
 
-/// The colour that most pixels have; of several the least, so that runs repeat.
+/// The colour of most pixels; the least of several colours, so that results are reproducible.
 fn most_frequent(picture: &Picture) -> Colour {
     let mut counts: HashMap<Colour, u32> = HashMap::new();
     picture.pixels.iter().for_each(|&colour| *counts.entry(colour).or_default() += 1);

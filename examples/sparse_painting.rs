@@ -87,7 +87,8 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks all pixels of the window round a point, compares them with the plain array, and tells how long the lookup took.
+/// Looks up all pixels of the window around a point, compares them with the plain array, and returns the time of the
+/// lookup.
 fn draw(
     device: &Any,
     table: &HashTable<Any, RobinHood>,
@@ -109,12 +110,12 @@ fn draw(
     }
 }
 
-/// In Morton order, so that neighbours in either direction are near in the table.
+/// In Morton order, so that neighbours in both directions are near each other in the table.
 fn key(x: u32, y: u32) -> u32 {
     morton2(x as u16, y as u16)
 }
 
-/// Where the brush is at a stroke: a curve that crosses itself, so that parts are painted over.
+/// The position of the brush at a stroke: on a curve that crosses itself, so that parts are painted again.
 fn brush(stroke: u32) -> (u32, u32) {
     let (a, b) = (f64::from(stroke) * 0.13, f64::from(stroke) * 0.19 + 1.0);
     let middle = f64::from(TEXTURE) / 2.0;
@@ -132,7 +133,7 @@ fn disc(x: u32, y: u32, radius: u32, colour: impl Fn(u32, u32) -> u32) -> Vec<(u
     pixels.filter(inside).map(|(x, y)| (key(x, y), colour(x, y))).collect()
 }
 
-/// What a stroke paints at a pixel: the picture, stretched over the texture, or a colour of the stroke.
+/// The colour of a stroke at a pixel: that of the picture, stretched over the texture, or one per stroke.
 fn colour(picture: Option<&Picture>, stroke: u32, x: u32, y: u32) -> u32 {
     let along = |at: u32, of: u32| (u64::from(at) * u64::from(of) / u64::from(TEXTURE)) as u32;
     match picture {

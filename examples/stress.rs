@@ -53,7 +53,7 @@ pub(crate) struct Args {
     first: u64,
 }
 
-/// What was done.
+/// The counts of builds and comparisons.
 #[derive(Default)]
 struct Tally {
     builds: u64,
@@ -92,7 +92,7 @@ fn varied(name: &str, kind: Kind, random: &mut Random) -> koel::Result<AnyScheme
     })
 }
 
-/// Random numbers of one case.
+/// The random numbers of one case.
 struct Random(SplitMix64);
 
 impl Random {
@@ -114,7 +114,7 @@ impl Random {
 const PATTERNS: [&str; 9] =
     ["random", "dense", "strided", "bit-reversed", "equal halves", "Morton", "clustered", "extremes", "few distinct"];
 
-/// So many keys of a pattern; some may be equal.
+/// This many keys of a pattern; some may be equal.
 fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
     let start = random.key();
     let stride = random.key() >> random.below(32);
@@ -135,7 +135,7 @@ fn keys_of(pattern: &str, len: usize, random: &mut Random) -> Vec<u32> {
         .collect()
 }
 
-/// The most pairs of default tables of these parameters whose image stays small.
+/// The maximum number of pairs for which default tables of these parameters have a small image.
 fn most_pairs(scheme: &AnyScheme) -> u64 {
     let words = |pairs: u64| {
         let slots = scheme.default_load().slots_for(pairs);
@@ -145,7 +145,7 @@ fn most_pairs(scheme: &AnyScheme) -> u64 {
     (0..32).map(|halvings| most >> halvings).find(|&pairs| words(pairs) <= 1 << 20).unwrap_or(0)
 }
 
-/// One case of a scheme. An error says what differs.
+/// Runs one case of a scheme. An error describes the difference.
 fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Tally) -> Result<(), String> {
     let most = [64, 64, 64, 3_000, 3_000, 10_000, 10_000, 100_000][random.below(8) as usize];
     let len = random.below(most + 1).min(most_pairs(scheme)) as usize;
@@ -162,7 +162,7 @@ fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Ta
             _ => _ = model.insert(key, value),
         }
     }
-    // From nearly empty tables to a little beyond what the scheme is made for.
+    // From nearly empty tables to slightly more than the scheme's default load.
     let load = scheme.default_load().get() * (0.2 + 0.82 * random.below(1001) as f64 / 1000.0);
     let capacity = ((model.len() as f64 / load.min(1.0)).ceil() as u64).max(1);
     let builder = HashTable::builder(scheme.clone()).slots(capacity as usize).seed(seed).duplicates(rule);
@@ -187,7 +187,7 @@ fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Ta
         *tally.by_scheme.entry(format!("{} {}", scheme.name(), scheme.kind())).or_default() += 1;
         let mut table = match builder.build(device, &keys, &values) {
             Ok(table) => table,
-            // Quadratic tables have a greatest number of slots.
+            // Quadratic tables have a maximum number of slots.
             Err(failure @ (Error::TooFull { .. } | Error::Crowded { .. } | Error::TooLarge { .. })) => {
                 let kind = discriminant(&failure);
                 if canonical && (whole_digest.is_some() || *error.get_or_insert(kind) != kind) {
@@ -211,7 +211,7 @@ fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Ta
         };
         digest(&table, &mut whole_digest, "of one build")?;
 
-        // Without copies, in another order, in batches.
+        // Without duplicates, in another order, in batches.
         let grown = in_batches(&builder, device, &pairs, &batches, tally);
         match grown {
             Ok(grown) => {
@@ -261,7 +261,7 @@ fn case(scheme: &AnyScheme, random: &mut Random, devices: &[Any], tally: &mut Ta
     Ok(())
 }
 
-/// A table of these pairs, a batch after the other.
+/// A table of these pairs, built in batches.
 fn in_batches(
     builder: &TableBuilder<AnyScheme>,
     device: &Any,
@@ -279,7 +279,7 @@ fn in_batches(
     Ok(table)
 }
 
-/// Whether a table holds what a map holds, and is sound.
+/// Whether a table contains the pairs of a map, and passes the audit.
 fn agrees(
     table: &HashTable<Any, AnyScheme>,
     model: &BTreeMap<u32, u32>,

@@ -37,10 +37,10 @@ pub(crate) struct Args {
     device: String,
 }
 
-/// An order of more pieces is a large one, says query 18.
+/// Orders with more pieces than this are large in query 18.
 const LARGE: u64 = 300;
 
-/// The columns that are wanted.
+/// The columns that are needed.
 struct Data {
     customers: Vec<u32>,
     order_keys: Vec<u32>,
@@ -74,7 +74,7 @@ fn large_orders(device: &Any, data: &Data) -> Result<Vec<u32>, Box<dyn Error>> {
     let (keys, values) = (device.upload(&data.item_orders)?, device.upload(&data.item_quantities)?);
     let wanted = [Aggregate::Count, Aggregate::Sum];
     let group = || group::group_by_on(device, &keys, &values, &wanted, IdOrder::FirstSeen);
-    // The first one also compiles the kernels.
+    // A warm-up, which also compiles the kernels.
     group()?;
     let (groups, time) = device.timed(group)?;
     let groups = groups.download(device)?;
@@ -100,7 +100,7 @@ fn large_orders(device: &Any, data: &Data) -> Result<Vec<u32>, Box<dyn Error>> {
 fn joined(device: &Any, what: &str, left: &[u32], right: &[u32], kind: JoinKind) -> Result<JoinRows, Box<dyn Error>> {
     let (on_left, on_right) = (device.upload(left)?, device.upload(right)?);
     let builder = JoinIndex::builder(Cuckoo::canonical(4));
-    // The first one also compiles the kernels.
+    // A warm-up, which also compiles the kernels.
     builder.build_on(device, &on_right)?.join_on(&on_left, kind)?;
     let (index, build) = device.timed(|| builder.build_on(device, &on_right))?;
     let (join, probe) = device.timed(|| {
@@ -136,7 +136,7 @@ fn plainly_joined(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
 
 impl Data {
     fn generate(scale: f64) -> Result<Data, Box<dyn Error>> {
-        // Comments are not wanted, so a small pool of words does.
+        // Comments are not needed, so a small pool of words suffices.
         let distributions = Distributions::static_default();
         let words = TextPool::new(1 << 20, distributions);
         let customers = CustomerGenerator::calculate_row_count(scale, 1, 1);

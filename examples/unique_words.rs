@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The unique words and their counts, in the order of first appearance; collisions behind them.
+/// The unique words and their counts, in the order of first appearance, followed by collisions.
 fn counted<'a>(device: &Any, words: &[&'a str], bits: u32) -> koel::Result<Counted<'a>> {
     let hashes: Vec<u32> = words.iter().map(|word| hash(word) >> (32 - bits)).collect();
     let table = CompactingTable::builder(Cuckoo::canonical(4)).build(device, &hashes)?;
@@ -103,7 +103,7 @@ fn hash(word: &str) -> u32 {
     (hash >> 32) as u32 ^ hash as u32
 }
 
-/// The texts in small letters.
+/// The texts in lower case.
 fn text(paths: &[PathBuf]) -> Result<String, Box<dyn Error>> {
     let documents = ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/canonical-layout.md", "docs/papers.md"];
     let documents = documents.map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name));

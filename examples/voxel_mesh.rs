@@ -125,14 +125,15 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
     )
 }
 
-/// Which key a cell has, and back.
+/// Converts cells to keys, and keys to cells.
 struct Layout<'a> {
     name: &'a str,
     key_of: &'a dyn Fn([u32; 3]) -> Option<u32>,
     cell_of: &'a dyn Fn(u32) -> Option<[u32; 3]>,
 }
 
-/// Builds a table of the voxels under one layout of keys, and asks all neighbours. Returns what the table holds.
+/// Builds a table of the voxels with one layout of keys, and looks up all neighbours. Returns the contents of the
+/// table.
 fn explore<S: Scheme<Key = u32, Value = u32>>(
     device: &Any,
     (cells, triangles): &Surface,
@@ -149,7 +150,7 @@ where
         builder = builder.load_factor(load);
     }
     let table = builder.build(device, &keys, triangles)?;
-    // In ascending order of their keys, as one would walk a grid, and each voxel's six neighbours in turn.
+    // In ascending order of keys, as a grid is traversed, with the six neighbours of each voxel in turn.
     let mut voxels: Vec<u32> = table.iter()?.map(|(key, _)| key).collect();
     voxels.sort_unstable();
     let beside = |key: u32, axis: usize, step: u32| {
@@ -188,8 +189,8 @@ where
 /// Voxels, and for each the triangle it was sampled from.
 type Surface = (Vec<[u32; 3]>, Vec<u32>);
 
-/// Every cell of the grid that a triangle passes through, as often as it was sampled there, with the triangle's number.
-/// The mesh is scaled to fill the grid.
+/// Every cell of the grid that a triangle passes through, once per sample in it, with the triangle's number. The mesh
+/// is scaled to fill the grid.
 fn surface(mesh: &Mesh, grid: u32) -> Result<Surface, Box<dyn Error>> {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
     for point in &mesh.points {
@@ -208,7 +209,7 @@ fn surface(mesh: &Mesh, grid: u32) -> Result<Surface, Box<dyn Error>> {
         let [a, b, c] = corners.map(|i| place(mesh.points[i as usize]));
         let between = |from: Point, to: Point| -> Point { std::array::from_fn(|axis| to[axis] - from[axis]) };
         let length = |v: Point| v.iter().map(|x| x * x).sum::<f32>().sqrt();
-        // Two samples to the side of a cell, at least.
+        // At least two samples per side of a cell.
         let steps = (2.0 * length(between(a, b)).max(length(between(a, c))).max(length(between(b, c)))).ceil().max(1.0);
         let steps = steps as u32;
         let mut last = None;
@@ -228,7 +229,7 @@ fn surface(mesh: &Mesh, grid: u32) -> Result<Surface, Box<dyn Error>> {
     Ok((cells, numbers))
 }
 
-/// A mesh from a file, by the file's ending.
+/// Reads a mesh from a file, in the format of the file's extension.
 fn read(path: &Path) -> Result<Mesh, Box<dyn Error>> {
     let mesh = match path.extension().and_then(|ending| ending.to_str()) {
         Some("obj") => obj(path)?,
@@ -281,7 +282,7 @@ fn ply(path: &Path) -> Result<Mesh, Box<dyn Error>> {
     Ok(Mesh { points, triangles })
 }
 
-/// A torus of `around` times `across` quadrangles, cut in two each.
+/// A torus of `around` times `across` quadrangles, each cut into two triangles.
 fn torus(around: u32, across: u32) -> Mesh {
     let angle = |i: u32, of: u32| i as f32 / of as f32 * std::f32::consts::TAU;
     let points = (0..around * across).map(|i| {

@@ -81,7 +81,7 @@ fn sweep<T, R: Debug>(
     sweep_of(what, make, work, |result| format!("{result:?}"), check)
 }
 
-/// The same for results without `Debug`.
+/// [`sweep`] for results without `Debug`.
 fn sweep_of<T, R>(
     what: &str,
     mut make: impl FnMut() -> T,

@@ -1,14 +1,14 @@
-//! The axes of every bench, in one file: devices, sizes, hit rates.
+//! Shared by the benches: devices, sizes, hit rates.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses its own part of it")]
 
 use koel::device::{Any, choose};
 use koel::workload::Workload;
 
-/// Numbers of pairs: one table inside the caches, one outside.
+/// Numbers of pairs: one table fits the caches, the other does not.
 pub const SIZES: [u32; 2] = [1 << 16, 1 << 22];
-/// Queries in a hundred that hit.
+/// Hits per hundred queries.
 pub const HITS: [u32; 3] = [100, 50, 0];
-/// Queries a lookup.
+/// Queries per lookup.
 pub const QUERIES: usize = 1 << 20;
 
 /// The CPU with one thread and with all, and every usable OpenCL device.
@@ -22,7 +22,7 @@ pub fn devices() -> Vec<(String, Any)> {
     std::iter::once(label(one, "-1")).chain(all.into_iter().map(|device| label(device, ""))).collect()
 }
 
-/// Pairs for a size.
+/// Pairs of a size.
 pub fn workload(n: u32) -> Workload {
     Workload::new(n, 0x6265_6e63)
 }

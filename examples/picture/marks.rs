@@ -3,7 +3,7 @@
 use super::plane::{Point, distance, minus};
 use super::{Colour, Picture, mixed};
 
-/// A line from one point to another, so many pixels wide.
+/// Draws a line from one point to another, `width` pixels wide.
 pub(crate) fn line(picture: &mut Picture, [from, to]: [Point; 2], width: f32, colour: Colour) {
     let along = minus(to, from);
     let square = along[0] * along[0] + along[1] * along[1];
@@ -14,18 +14,19 @@ pub(crate) fn line(picture: &mut Picture, [from, to]: [Point; 2], width: f32, co
     });
 }
 
-/// A ring round a point.
+/// Draws a ring around a point.
 pub(crate) fn ring(picture: &mut Picture, middle: Point, radius: f32, width: f32, colour: Colour) {
     let corners = [-radius, radius].map(|by| [middle[0] + by, middle[1] + by]);
     stroke(picture, corners, width, colour, |point| (distance(point, middle) - radius).abs());
 }
 
-/// Colours what is within half the width of a curve inside a box; `from` tells how far from the curve a point is.
+/// Colours the pixels within half the width of a curve inside a box; `from` returns the distance of a point from the
+/// curve.
 fn stroke(picture: &mut Picture, [one, other]: [Point; 2], width: f32, colour: Colour, from: impl Fn(Point) -> f32) {
     let reach = 0.5 * width + 1.0;
     let span = |axis: usize, size: u32| {
         let (low, high) = (one[axis].min(other[axis]) - reach, one[axis].max(other[axis]) + reach);
-        // A float that is no number of a pixel becomes the nearest one.
+        // A float that is not a valid pixel index becomes the nearest one.
         low as u32..(high.ceil() as u32).min(size)
     };
     for y in span(1, picture.height) {

@@ -1,4 +1,4 @@
-//! Pictures in memory, from and to PNG files: what the examples share that draw.
+//! Pictures in memory, from and to PNG files: shared by the examples that draw.
 //!
 //! ```text
 //! voxels.rs   cubes with light and shadow
@@ -34,7 +34,7 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    /// Writes a picture into the folder, and says what it shows.
+    /// Writes a picture into the folder, and prints what it shows.
     pub(crate) fn show(&self, picture: &Picture, name: &str, what: &str) -> Result<(), Box<dyn Error>> {
         let path = self.out.join(name);
         let write = || create_dir_all(&self.out).map_err(Into::into).and_then(|()| picture.save(&path));
@@ -95,7 +95,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Each square of so many pixels on a side as one, their mean.
+    /// Replaces each square of `side` by `side` pixels by one pixel, their mean.
     pub(crate) fn shrunk(&self, side: u32) -> Picture {
         let (width, height) = (self.width / side, self.height / side);
         Picture::from_fn(width, height, |x, y| {
@@ -109,7 +109,7 @@ impl Picture {
         })
     }
 
-    /// This picture with another of its size over it, so far as that one is opaque.
+    /// This picture with another one of equal size over it, according to the opacity of the other one.
     pub(crate) fn under(&self, other: &Picture) -> Picture {
         let pixels = self.pixels.iter().zip(&other.pixels).map(|(&below, &above)| mixed(below, above, above[3]));
         Picture { width: self.width, height: self.height, pixels: pixels.collect() }
@@ -131,7 +131,7 @@ impl Picture {
     }
 }
 
-/// One colour with so much of another, of 255; the opacity is the greater one.
+/// One colour mixed with a share, of 255, of another; the opacity is the greater one.
 pub(crate) fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
     let share = u32::from(share);
     let mix = |below: u8, above: u8| ((u32::from(below) * (255 - share) + u32::from(above) * share + 127) / 255) as u8;
@@ -139,9 +139,9 @@ pub(crate) fn mixed(below: Colour, above: Colour, share: u8) -> Colour {
     [red, green, blue, below[3].max(above[3])]
 }
 
-/// A colour of the rainbow, by its place on the circle from 0 to 1.
+/// A colour of the rainbow, by its position on the circle from 0 to 1.
 pub(crate) fn hue(place: f32) -> [u8; 3] {
-    // Three waves a third of the circle apart, so that no place is darker than others by much.
+    // Three waves a third of the circle apart, so that no position is much darker than others.
     [0.0, 1.0 / 3.0, 2.0 / 3.0].map(|shift| {
         let wave = (std::f32::consts::TAU * (place - shift)).cos();
         (160.0 + 85.0 * wave) as u8

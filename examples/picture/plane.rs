@@ -1,6 +1,6 @@
 //! Points of a plane.
 
-/// A point of a plane, or what turns, scales and moves one, as a complex number.
+/// A point of a plane, or a factor that rotates and scales one, or a shift, as a complex number.
 pub(crate) type Point = [f32; 2];
 
 pub(crate) fn minus(a: Point, b: Point) -> Point {

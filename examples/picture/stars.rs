@@ -1,4 +1,4 @@
-//! Skies: bright spots on black, drawn and found again.
+//! Skies: bright spots on black, drawn and detected.
 
 use koel::scheme::hash::SplitMix64;
 
@@ -38,12 +38,12 @@ pub(crate) fn spots(picture: &Picture) -> Vec<Point> {
     spots
 }
 
-/// So many points at random, none near another.
+/// Up to `count` random points, none near another.
 pub(crate) fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
     let mut draw = SplitMix64::new(seed);
     let mut share = || draw.next_u32() as f32 / 2f32.powi(32);
     let mut stars: Vec<Point> = Vec::new();
-    // Some are refused, so there may be fewer in the end.
+    // Some are rejected, so there may be fewer in the end.
     for _ in 0..2 * count {
         let new = [share() * size[0], share() * size[1]];
         if stars.len() < count && stars.iter().all(|&star| distance(star, new) > 12.0) {
@@ -53,7 +53,7 @@ pub(crate) fn stars(seed: u64, count: usize, size: Point) -> Vec<Point> {
     stars
 }
 
-/// What a camera sees of a sky: turned, scaled, every seventh star too dark, and a few spots that are no stars.
+/// A photograph of a sky: rotated, scaled, every seventh star too dark, and a few spots that are not stars.
 pub(crate) fn piece(sky: &[Point], by: Point, from: Point) -> Vec<Point> {
     let seen = sky.iter().enumerate().filter(|(i, _)| i % 7 != 0).map(|(_, &star)| {
         let around = over(minus(star, from), by);

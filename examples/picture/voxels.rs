@@ -1,8 +1,8 @@
-//! Voxels as a picture: cubes on a floor, seen from above at a slant by parallel rays, with light and shadow.
+//! Voxels as a picture: cubes on a floor, seen obliquely from above by parallel rays, with light and shadow.
 //!
 //! ```text
-//! light    each cell of a map of shadows: how near to the light the nearest face is; what is farther lies in shadow
-//! eye      each pixel: the nearest face, in the colour of its cube, lit by its direction, darker in corners and in shadow
+//! light    each cell of a shadow map: how near to the light the nearest face is; points farther away are in shadow
+//! eye      each pixel: the nearest face, in the colour of its cube, lit by its direction, darker in corners and shadow
 //! shrink   four pixels become one, so that edges are smooth
 //! ```
 
@@ -15,14 +15,14 @@ pub(crate) type Cube = ([u32; 3], [u8; 3]);
 
 pub(crate) const FLOOR: Colour = [246, 245, 242, 255];
 
-/// The pixels of a finished picture on its longer side.
+/// The length of the longer side of a finished picture, in pixels.
 const SIDE: f32 = 960.0;
-/// Of how many pixels on a side one is made in the end.
+/// The number of pixels per side that are shrunk to one.
 const SHRINK: u32 = 2;
-/// Cells of the map of shadows on the side of a voxel, at most; of large grids there are fewer.
+/// The maximum number of shadow-map cells per side of a voxel; large grids have fewer.
 const SHADOWS: f32 = 4.0;
 
-/// Where eye and light are, for cubes of one grid.
+/// The positions of eye and light, for cubes of one grid.
 pub(crate) struct Scene {
     grid: u32,
     /// The axis that goes up, and the height of the floor on it.
@@ -33,10 +33,10 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A scene into which these cubes fit, in a grid of so many cells along each side.
+    /// A scene that contains these cubes, in a grid of `grid` cells along each side.
     pub(crate) fn of(cubes: &[Cube], grid: u32, up: usize) -> Scene {
         let floor = cubes.iter().map(|(cell, _)| cell[up]).min().unwrap_or(0) as f32;
-        // The components along the axis that goes up, and the two that come after it.
+        // The components along the axis that goes up, and along the two axes after it.
         let along = |parts: Vector| -> Vector { std::array::from_fn(|axis| parts[(axis + 3 - up) % 3]) };
         let (eye, light) = (along([0.62, 0.6, 0.5]), along([0.85, 0.22, 0.5]));
         let eye = View::of(cubes, eye, up, |extent| SHRINK as f32 * SIDE / extent);
@@ -44,7 +44,7 @@ impl Scene {
         Scene { grid, up, floor, eye, light }
     }
 
-    /// The cubes, on the floor or on nothing (with opacity 0).
+    /// Draws the cubes, on the floor or on nothing (with opacity 0).
     pub(crate) fn draw(&self, cubes: &[Cube], on_floor: bool) -> Picture {
         let solid = Solid::of(cubes, self.grid);
         let mut shadows = vec![f32::NEG_INFINITY; self.light.pixels()];
@@ -67,7 +67,7 @@ impl Scene {
                     }
                     nearest[at] = depth;
                     let mut point = cell.map(|at| at as f32);
-                    // A little in front of the face, so that it does not lie in its own shadow.
+                    // Slightly in front of the face, so that it is not in its own shadow.
                     point[axis] += 1.4;
                     (point[(axis + 1) % 3], point[(axis + 2) % 3]) =
                         (point[(axis + 1) % 3] + u, point[(axis + 2) % 3] + v);
@@ -90,7 +90,7 @@ impl Scene {
         Picture { width, height, pixels }.shrunk(SHRINK)
     }
 
-    /// How much of the light comes to a point, by the nine cells of the map round it.
+    /// The share of the light that reaches a point, by the nine cells of the map around it.
     fn lit(&self, shadows: &[f32], point: Vector) -> f32 {
         let ([x, y], depth) = self.light.seen(point);
         let mut lit = 0.0;
@@ -102,7 +102,7 @@ impl Scene {
     }
 }
 
-/// Which cells hold a voxel, a bit for each.
+/// Which cells contain a voxel, with a bit for each.
 struct Solid {
     grid: u32,
     words: Vec<u64>,
@@ -128,7 +128,7 @@ impl Solid {
         self.number(cell).is_some_and(|at| self.words[at / 64] >> (at % 64) & 1 == 1)
     }
 
-    /// How open the four corners of a face are: each has three cells in front of it that may hide the sky.
+    /// How open the four corners of a face are: each has three cells in front of it that may cover the sky.
     fn corners(&self, cell: [u32; 3], axis: usize) -> [f32; 4] {
         let beside = |u: i32, v: i32| {
             let mut cell = cell.map(|at| at as i32);
@@ -148,18 +148,18 @@ impl Solid {
 struct View {
     right: Vector,
     down: Vector,
-    /// Against the rays: greater is nearer.
+    /// The direction against the rays: greater is nearer.
     toward: Vector,
-    /// Pixels on the side of a cell.
+    /// Pixels per side of a cell.
     scale: f32,
-    /// What the pixel 0, 0 is of.
+    /// The coordinates of the pixel 0, 0.
     origin: [f32; 2],
     width: usize,
     height: usize,
 }
 
 impl View {
-    /// Of cubes, from a direction whose components are all positive, so that it is the upper faces that are seen.
+    /// A view of cubes from a direction whose components are all positive, so that the upper faces are visible.
     fn of(cubes: &[Cube], toward: Vector, up: usize, scale: impl Fn(f32) -> f32) -> View {
         let mut vertical = [0.0; 3];
         vertical[up] = 1.0;
@@ -173,7 +173,7 @@ impl View {
                 (low[side], high[side]) = (low[side].min(dot(middle, axis)), high[side].max(dot(middle, axis)));
             }
         }
-        // Room for what cubes are beside their middles, and for shadows.
+        // Space for the extent of cubes around their middles, and for shadows.
         let around = 1.0 + 0.1 * (high[0] - low[0]).max(high[1] - low[1]).max(0.0);
         let [wide, tall] = [0, 1].map(|side| (high[side] - low[side]).max(0.0) + 2.0 * around);
         let scale = scale(wide.max(tall));
@@ -191,7 +191,7 @@ impl View {
         inside.then(|| y as usize * self.width + x as usize)
     }
 
-    /// The pixel of a point, and how near it is.
+    /// The pixel of a point, and its nearness.
     fn seen(&self, point: Vector) -> ([f32; 2], f32) {
         let place = |axis: Vector, side: usize| (dot(point, axis) - self.origin[side]) * self.scale;
         ([place(self.right, 0), place(self.down, 1)], dot(point, self.toward))
@@ -206,8 +206,8 @@ impl View {
         std::array::from_fn(|axis| point[axis] - back * self.toward[axis])
     }
 
-    /// Paints the upper face of a cube on one axis, if no other cube covers it: number of the pixel, nearness, place in
-    /// the face.
+    /// Paints the upper face of a cube on one axis, if no other cube covers it: the index of the pixel, its nearness,
+    /// and its position in the face.
     fn face(&self, solid: &Solid, cell: [u32; 3], axis: usize, mut paint: impl FnMut(usize, f32, [f32; 2])) {
         let mut before = cell.map(|at| at as i32);
         before[axis] += 1;

@@ -14,7 +14,7 @@ pub(crate) struct Record {
     pub(crate) letters: Vec<u8>,
 }
 
-/// All records of a file, whose first bytes say which format it has.
+/// All records of a file, whose format is detected from its first bytes.
 pub(crate) fn read(path: &Path) -> Result<Vec<Record>, Box<dyn Error>> {
     let mut file = BufReader::new(File::open(path).map_err(|error| format!("{}: {error}", path.display()))?);
     let parsed = if file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
@@ -34,7 +34,7 @@ fn parse(mut reader: BufReader<impl Read>) -> Result<Vec<Record>, Box<dyn Error>
     }
 }
 
-/// Records of a name and any number of lines of letters.
+/// Records that consist of a name and any number of lines of letters.
 fn fasta(reader: impl BufRead) -> Result<Vec<Record>, Box<dyn Error>> {
     let mut records: Vec<Record> = Vec::new();
     for line in reader.lines() {
@@ -75,8 +75,8 @@ fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
-/// The windows of `k` letters, at most 16, as numbers, each with where its first letter stands. A window with a letter
-/// other than A, C, G and T is left out.
+/// The windows of `k` letters, at most 16, as numbers, each with the position of its first letter. Windows with a
+/// letter other than A, C, G and T are omitted.
 pub(crate) fn windows(letters: &[u8], k: usize) -> impl Iterator<Item = (u32, u32)> {
     let mask = u32::MAX >> (32 - 2 * k.clamp(1, 16));
     let (mut word, mut known) = (0u32, 0);

@@ -1,4 +1,4 @@
-//! The program as a user runs it. Each example checks its own answers; `.ci/run` runs them all.
+//! The program, run as a user would run it. Each example checks its own answers; `.ci/run` runs them all.
 
 use std::process::{Command, Output};
 

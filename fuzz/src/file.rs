@@ -42,7 +42,8 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |number| u64::from_le_bytes(number.try_into().expect("8 bytes")))
 }
 
-/// Does the same for any file: those of multivalue tables and of sharded tables contain tables and separate checksums.
+/// Writes valid checksums to any file: those of multivalue tables and of sharded tables contain tables and separate
+/// checksums.
 pub(crate) fn reseal(bytes: &mut [u8]) {
     if bytes.starts_with(b"koelmult") {
         let _ = reseal_multi(bytes);

@@ -47,7 +47,7 @@ fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let name = std::env::var_os(koel_opencl_loader::VARIABLE).expect("the parent names the library");
-        // SAFETY: the library is the one that `compile` made, which has no initialisers.
+        // SAFETY: the library is the one that `compile` created, which has no initialisers.
         unsafe { Library::new(name) }.expect("the library opens")
     })
 }

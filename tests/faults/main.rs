@@ -7,7 +7,7 @@
 //! sweep.rs           for each function that an operation calls: its first, a middle and its last call fail
 //! opening.rs         the same while devices are listed and opened
 //! transfers.rs       two failures at once, while transfers are pending
-//! tester.rs          an injected leak and a wrong release are detected
+//! tester.rs          tests that an injected leak and a wrong release are detected
 //! ```
 //!
 //! Each test runs in a child process, whose OpenCL is this library. The parent waits for it, and kills it if it hangs.
@@ -36,7 +36,7 @@ use koel::OpenCl;
 /// The tested implementation. Others may have different limits.
 const PLATFORM: &str = "Portable Computing Language";
 const CHILD: &str = "KOEL_TEST_CHILD";
-/// A child that runs longer hangs. It takes a fraction of a minute on two otherwise idle cores.
+/// A child that runs longer hangs. It takes less than a minute on two otherwise idle cores.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 fn device() -> OpenCl {

@@ -10,7 +10,7 @@ use crate::{in_child, is_child};
 /// The function, the call and the code.
 const FAULT: &str = "KOEL_TEST_FAULT";
 
-/// Functions that only opening a device calls; sweep.rs tests the others.
+/// Functions that are called only when a device is opened; sweep.rs tests the others.
 fn of_opening(function: &str) -> bool {
     let prefixes = ["clCreateContext", "clCreateCommandQueue", "clCreateProgram", "clBuildProgram", "clGetProgram"];
     let others =

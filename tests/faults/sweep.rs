@@ -56,8 +56,8 @@ fn on<O: Operation>(device: &OpenCl) -> u32 {
     sweep(|| prepared::<O>(device), || give_back(device), |_| true)
 }
 
-/// The same for operations that use slots. A slot keeps the end of its last transfer until the next one, so all of them
-/// are used before references are counted.
+/// [`sweep`] of an operation that uses slots, on an open device, over all functions. A slot keeps the end of its last
+/// transfer until the next one, so all of them are used before references are counted.
 fn on_slots<O: Operation>(device: &OpenCl) -> u32 {
     let rest = || {
         assert!(prepared::<GetMany>(device).run().expect("no fault is left"));
@@ -115,7 +115,7 @@ pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: imp
     reached
 }
 
-/// Runs sweeps on a device in a process of their own, or their test in such a process. They must reach `fewest` faults.
+/// Runs sweeps on a device in a separate process, or their test in such a process. They must reach `fewest` faults.
 fn reaches(fewest: u32, test: &str, sweeps: impl FnOnce(&OpenCl) -> u32) {
     if is_child() {
         let device = device();

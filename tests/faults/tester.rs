@@ -39,6 +39,6 @@ fn a_planted_wrong_release_is_found() {
     release_twice();
     launches();
     give_back(&device);
-    // Of a reference that koel had, or of one that it did not have.
+    // One release of a reference that koel had, or of one that it did not have.
     settled(before).expect_err("a release too many");
 }

@@ -71,7 +71,7 @@ pub fn holds_numbers(what: &str, scheme: &AnyScheme) -> bool {
 
 /// Bytes after the image of a table's file: four numbers and a checksum.
 pub const TRAILER: usize = 48;
-/// The same if keys are more than numbers: their types precede the checksum.
+/// Bytes after the image of a table's file if keys are not plain numbers: their types precede the checksum.
 pub const LONG_TRAILER: usize = 112;
 
 /// Writes a valid checksum to a changed file of a table, as an attacker would.
@@ -79,7 +79,7 @@ pub fn reseal(bytes: &mut [u8]) {
     reseal_behind(bytes, bytes.len() - TRAILER);
 }
 
-/// The same for a file whose settings begin at `end`.
+/// Writes a valid checksum to a changed file whose settings begin at `end`.
 pub fn reseal_behind(bytes: &mut [u8], end: usize) {
     let (digest, check) = (blake3::hash(&bytes[..end]), bytes.len() - 32);
     let mut hasher = blake3::Hasher::new();
@@ -93,7 +93,7 @@ pub fn size(large: u32, small: u32) -> u32 {
     sizes(large, large, small)
 }
 
-/// The same for long tests: `full` only under `KOEL_TEST_FULL`, which nightly runs set, and otherwise `large`.
+/// A size for long tests: `full` only under `KOEL_TEST_FULL`, which nightly runs set, and otherwise as [`size`].
 pub fn sizes(full: u32, large: u32, small: u32) -> u32 {
     let set = |name| std::env::var_os(name).is_some();
     match (set("KOEL_TEST_SMALL"), set("KOEL_TEST_FULL")) {

@@ -33,7 +33,7 @@ impl Bus {
 }
 
 impl OnDevice<'_> {
-    /// Copies as many words as there are queries, in each direction; `None` on devices without a bus.
+    /// Copies as many words as there are queries, in each direction; `None` unless the device is an OpenCL device.
     #[cfg(feature = "opencl")]
     pub(super) fn bus(&self, row: impl Fn(&'static str) -> Row, rows: &mut Vec<Row>) -> Result<Option<Bus>> {
         let Any::OpenCl(device) = self.device else { return Ok(None) };

@@ -26,14 +26,14 @@ pub(super) struct OnDevice<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Accesses a second that the device's memory allows, where they bind, and what the way to it does, if that is measured
-/// here.
+/// The numbers of accesses per second that the device's memory allows, if they are limits here; and the rate of the
+/// bus, if it is measured here.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     reads: Option<f64>,
-    /// Of what touches words one by one.
+    /// For operations that access words one by one.
     updates: Option<f64>,
-    /// Of builds and batches that do.
+    /// For builds and batches that access words one by one.
     builds: Option<f64>,
     bus: Option<Bus>,
 }
@@ -96,7 +96,7 @@ impl OnDevice<'_> {
     }
 }
 
-/// Whether an error says that there is no such table, rather than that something went wrong.
+/// Whether an error means that there is no such table, rather than that an operation failed.
 pub(super) fn is_of_the_table(error: &Error) -> bool {
     matches!(
         error,
@@ -109,8 +109,8 @@ pub(super) fn is_of_the_table(error: &Error) -> bool {
 }
 
 impl OnDevice<'_> {
-    /// Whether a lookup makes a random read at least. Cells of a picture share lines with their neighbours; and CPUs
-    /// through OpenCL make random reads one a work-item, and lookups in runs.
+    /// Whether a lookup makes at least one random read. Cells of a picture share lines with their neighbours; and on
+    /// CPUs through OpenCL, random reads are one per work-item, while lookups are in runs.
     fn reads_at_random(&self) -> bool {
         let by_opencl = self.device.info().kind == DeviceKind::Cpu && !matches!(self.device, Any::Cpu(_));
         !by_opencl && !self.setup.args.data.has_order()
@@ -163,7 +163,7 @@ impl OnDevice<'_> {
         Ok(rows)
     }
 
-    /// Builds from device buffers and from host slices; the last table.
+    /// Builds from device buffers and from host slices; returns the last table.
     fn builds(
         &self,
         builder: &TableBuilder<AnyScheme>,
@@ -241,7 +241,7 @@ impl OnDevice<'_> {
         Ok(())
     }
 
-    /// Removing a tenth of the keys, and compacting what is left.
+    /// Removes a tenth of the keys, and compacts the table.
     fn removal(&self, table: &HashTable<Any, AnyScheme>, limits: Limits, rows: &mut Vec<Row>) -> Result<()> {
         let (device, setup) = (self.device, self.setup);
         let gone: Vec<u32> = setup.data.keys.iter().copied().step_by(10).collect();
@@ -273,8 +273,9 @@ impl OnDevice<'_> {
         Ok(())
     }
 
-    /// A batch of a tenth as many pairs, into a table with the slots that its load requires without the batch: the
-    /// first builder has the load, and the second no size, because batches into tables of a load build them again.
+    /// Inserts a batch of a tenth as many pairs into a table with the slots that its load requires without the batch.
+    /// The first builder has the load. The second has no size, because a batch into a table with a load would rebuild
+    /// it.
     fn insertion(
         &self,
         (by_load, builder): (&TableBuilder<AnyScheme>, &TableBuilder<AnyScheme>),
@@ -300,7 +301,7 @@ impl OnDevice<'_> {
             if done.added != new.0.len() {
                 return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
             }
-            // The answers are those of the whole data then, every time the same.
+            // The answers are then those of the whole data, equal in every run.
             if !std::mem::replace(&mut checked, true) {
                 self.check_pairs(&fuller)?;
             }

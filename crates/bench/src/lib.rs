@@ -242,7 +242,7 @@ impl Args {
     }
 }
 
-/// A scheme to measure, and what it can hold.
+/// A scheme to measure, and its limits.
 struct Wanted {
     name: &'static str,
     kind: Kind,
@@ -305,7 +305,7 @@ fn run(args: &Args) -> Result<Verdict> {
     rendering.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
 }
 
-/// What is said in the end.
+/// The output of the command.
 enum Rendered {
     Text(String),
     Json(Value),
@@ -340,7 +340,7 @@ fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings
     check(args)?;
     let loads = if args.load.is_empty() { vec![None] } else { args.load.iter().copied().map(Some).collect() };
     let mut findings = Findings::default();
-    // Other tables have no load: once is enough.
+    // Other tables do not depend on the load, so they are measured once.
     let mut with_peers = Vec::new();
     for &at_load in &loads {
         findings.extend(measure_at(&Args { at_load, ..args.clone() }, devices, progress, &mut with_peers)?);
@@ -351,7 +351,7 @@ fn measure(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings
     Ok(findings)
 }
 
-/// The same at one load; other tables with those numbers of pairs alone that were not measured yet.
+/// Measures everything at one load; other tables are measured only with numbers of pairs that were not measured yet.
 fn measure_at(args: &Args, devices: &[Any], progress: &Progress, with_peers: &mut Vec<u32>) -> Result<Findings> {
     let mut findings = Findings::default();
     let with_copies = tables::requested(args)?;
@@ -411,7 +411,7 @@ fn measure_all(
         }
         let widths = Limits { pairs: u64::MAX, ..*limits };
         if latest.as_ref().is_none_or(|(of, _)| *of != widths) {
-            // The old ones go before there are new ones.
+            // The old data are freed before new ones are created.
             drop(latest.take());
             latest = match args.data.make(n, widths) {
                 Ok(data) => Some((widths, Setup::new(data, n, args))),

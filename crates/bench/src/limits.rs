@@ -1,13 +1,13 @@
-//! What a device's memory allows, measured in the same run as what is compared with it.
+//! The limits of a device's memory, measured in the same run as the rates that are compared with them.
 //!
 //! ```text
-//! words      random reads of 8 bytes             what looks one slot up
+//! words      random reads of 8 bytes             limits lookups of one slot
 //! lines      random reads of 64 bytes            limits lookups of one bucket
 //! updates    random 64-bit atomic maxima         limits builds that place single pairs
 //! copy       words of 4 bytes, in and out        limits streams of keys and values, and builds by partition
 //! ```
 //!
-//! Never of fresh zeros: an operating system backs those by one page, and reads of it never leave the cache.
+//! Never on fresh zeros: an operating system maps those to one page, and reads of it never leave the cache.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// All of them, with `accesses` accesses to a table of `words` words of 8 bytes, and copies of `keys` keys.
+    /// Measures all limits, with `accesses` accesses to a table of `words` words of 8 bytes, and copies of `keys` keys.
     pub(super) fn measure(device: &Any, words: usize, accesses: usize, keys: usize, repeats: u32) -> Result<Limits> {
         let rate = |count: usize, time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
         // Whole lines.
         let words = words.next_multiple_of(8).max(8);
         let mut image = device.filled(words, 1u64)?;
-        // Words that differ, so that an access less shows.
+        // Distinct words, so that a missing access changes the result.
         device.random_updates(&mut image, words)?;
         let by_words = rate(accesses, random_reads(device, &image, accesses, repeats)?);
         let by_lines = rate(accesses, random_lines(device, &image, accesses, repeats)?);
@@ -60,7 +60,7 @@ fn random_lines(device: &Any, image: &Image, reads: usize, repeats: u32) -> Resu
 }
 
 fn same_every_time(what: &str, repeats: u32, run: impl Fn() -> koel::Result<(u64, Duration)>) -> Result<Duration> {
-    // Once for nothing, to compile the kernels.
+    // A warm-up, which compiles the kernels.
     let (expected, _) = run()?;
     repeated(repeats, || match run()? {
         (sum, time) if sum == expected => Ok(time),
@@ -72,7 +72,7 @@ fn same_every_time(what: &str, repeats: u32, run: impl Fn() -> koel::Result<(u64
 pub(super) fn random_updates(device: &Any, words: usize, updates: usize, repeats: u32) -> Result<Duration> {
     device.random_updates(&mut device.filled(words, 1u64)?, updates)?;
     repeated(repeats, || {
-        // Afresh every time: a maximum that is there already is not written again.
+        // Fresh each time: a maximum that is already stored is not written again.
         let mut buffer = device.filled(words, 1u64)?;
         device.finish()?;
         Ok(device.timed(|| device.random_updates(&mut buffer, updates))?.1)

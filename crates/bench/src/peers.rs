@@ -1,8 +1,7 @@
-//! What one would use instead, on the host: a general hash map, a sorted array, and a perfect hash of keys that never
-//! change.
+//! Alternatives on the host: a general hash map, a sorted array, and a perfect hash of keys that never change.
 //!
-//! A hash map is filled by one thread, as its interface wants it, at a size given beforehand; the array is sorted by
-//! all threads. Lookups of all go over all threads.
+//! A hash map is filled by one thread, as its interface requires, with a given capacity; the array is sorted by all
+//! threads. Lookups use all threads.
 
 #[cfg(feature = "bench-peers")]
 mod perfect;
@@ -19,7 +18,7 @@ use koel_cli::answers;
 use koel_cli::failure::Result;
 use koel_cli::progress::Progress;
 
-/// Queries that one task answers: words of the bitmap are then never shared.
+/// Queries per task, such that tasks do not share words of the bitmap.
 const TASK: usize = 1 << 14;
 
 /// Whether a peer's `build` or `lookup` is to be measured.
@@ -112,7 +111,7 @@ fn timed<T: Sync>(
     Ok(rows)
 }
 
-/// The same output that koel's lookups give: values and a bitmap.
+/// Writes the output that koel's lookups write: values and a bitmap.
 #[inline(always)]
 fn answer_each(queries: &[u32], values: &mut [u32], found: &mut [u32], find: impl Fn(u32) -> Option<u32>) {
     for ((queries, values), found) in queries.chunks(32).zip(values.chunks_mut(32)).zip(found) {
@@ -136,7 +135,7 @@ fn find_in_map<H: BuildHasher>(map: &HashMap<u32, u32, H>, key: u32) -> Option<u
     map.get(&key).copied()
 }
 
-/// Key and value in a word, so that words sort as keys do.
+/// Key and value in one word, so that words are sorted by key.
 fn packed(setup: &Setup<'_>) -> Vec<u64> {
     let pack = |(&key, &value)| u64::from(key) << 32 | u64::from(value);
     setup.data.keys.par_iter().zip(&setup.data.values).map(pack).collect()

@@ -1,4 +1,4 @@
-//! What `bench` prints.
+//! The output of `bench`.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use super::walk::Walked;
 use koel_cli::devices;
 use koel_cli::text::{self, Align, Table};
 
-/// What was measured.
+/// The measurements.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) rows: Vec<Row>,
     pub(super) walks: Vec<Walked>,
     pub(super) stages: Vec<Staged>,
-    /// Tables that cannot be built of the data, and why.
+    /// Tables that cannot be built from the data, with the reasons.
     pub(super) left_out: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ impl Findings {
         self.left_out.extend(more.left_out);
     }
 
-    /// Puts the rows of one size side by side, whatever their load, those of other tables last, and says once what is
-    /// left out at every load.
+    /// Groups rows by size, whatever their load, with other tables last, and removes duplicate lines about omitted
+    /// tables.
     pub(super) fn put_together(&mut self) {
         let size = |row: &Row| (row.n, row.copies);
         let mut sizes: Vec<_> = self.rows.iter().map(size).collect();
@@ -45,7 +45,7 @@ impl Findings {
     }
 }
 
-/// A table for each number of pairs, and what it was measured on.
+/// A table for each number of pairs, and a description of the devices and the data.
 pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String {
     let mut shown = String::new();
     for device in devices {
@@ -109,7 +109,7 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
     shown
 }
 
-/// Everything, for programs.
+/// The measurements as JSON.
 pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     let devices = devices.iter().map(|device| devices::json(device.info()));
     let walks = findings.walks.iter().map(Walked::json);

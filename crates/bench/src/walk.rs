@@ -18,7 +18,7 @@ pub(super) struct Walked {
     stats: Stats,
 }
 
-/// The share of Type B buckets, of a table that has types.
+/// The share of Type B buckets in a table with bucket types.
 pub(super) fn type_b_share(stats: &Stats) -> f64 {
     let of = |name: &str| stats.buckets.iter().find(|b| b.name == name).map_or(0, Buckets::count) as f64;
     of("B") / (of("A") + of("B")).max(1.0)
@@ -42,7 +42,7 @@ impl Walked {
         })
     }
 
-    /// Reads a hit and a miss, and the share of Type B buckets where there are types.
+    /// Reads per hit and per miss, and the share of Type B buckets if there are types.
     fn counts(&self) -> Vec<Reference> {
         let Stats { reads_per_hit, reads_per_miss, model, .. } = self.stats;
         let mut counts = vec![
@@ -55,7 +55,8 @@ impl Walked {
         counts
     }
 
-    /// How far a count lies from its model: of reads, what exceeds the one that every lookup makes.
+    /// The relative difference between a count and its model; for reads, of the excess over the one read of every
+    /// lookup.
     fn distance((what, counted, model): &Reference) -> Option<f64> {
         let base = if what.starts_with("reads") { 1.0 } else { 0.0 };
         model.map(|model| (counted - base) / (model - base) - 1.0)

@@ -1,8 +1,8 @@
 //! The two functions by which a program discovers OpenCL, and which need workarounds.
 //!
 //! - Their calls are serialized. ocl-icd 2.3 and PoCL 3.1 initialize themselves during these calls, and threads that do
-//!   so concurrently have been seen to find no devices, or devices that fail later. A lock around the first function
-//!   alone does not fix it.
+//!   so concurrently sometimes find no devices, or devices that fail later. A lock around the first function alone does
+//!   not fix it.
 //! - "There are no platforms" is a success with the count zero, both if the library returns `CL_PLATFORM_NOT_FOUND_KHR`
 //!   and if there is no library. ocl-core takes that code for a sign of the race above, and retries for ten seconds.
 

@@ -19,7 +19,7 @@ fn cells(width: u32, [columns, rows]: [u32; 2], is_set: impl Fn(u32, u32) -> boo
     all.filter(|&(x, y)| is_set(x, y)).map(|(x, y)| x + width * y).collect()
 }
 
-/// A disc in a picture.
+/// The cells of a disc in a picture.
 fn disc(width: u32, radius: u32) -> Vec<u32> {
     let square = |a: u32| u64::from(a.abs_diff(width / 2)).pow(2);
     cells(width, [width, width], |x, y| square(x) + square(y) < u64::from(radius).pow(2))

@@ -63,7 +63,7 @@ fn tables_reach_their_loads() {
                 }
             }
         }
-        // As many slots as pairs.
+        // A prime number of pairs, so that there are as many slots as pairs.
         let full = (keys.len() as u32..).find(|&slots| is_prime(slots)).unwrap();
         let table = built(device, &RobinHood::canonical(), 1.0, &Workload::new(full, seed).keys());
         assert_eq!(table.load_factor(), 1.0);
@@ -175,7 +175,7 @@ fn failures_are_reported_and_nothing_is_lost() {
     let n = sizes(50_000, 6000, 3000);
     let load = Workload::new(n, 1);
     let (keys, values) = (load.keys(), narrow(&load.values()));
-    // A prime: as many slots as pairs.
+    // A prime number of pairs, so that there are as many slots as pairs.
     let slots = (u64::from(n)..).find(|&slots| is_prime(slots as u32)).unwrap();
     let full = Workload::new(slots as u32, 2).keys();
     for device in devices() {

@@ -57,7 +57,7 @@ fn a_lookup_reads_as_many_words_whatever_the_key() {
         let load = Workload::new(n, 3);
         let table = HashTable::builder(Sorted).build(&device, &load.keys(), &load.values()).unwrap();
         let stats = table.stats().unwrap();
-        // log2(n), one step for not dividing in the middle, and the last word.
+        // log2(n), one step because the division is not in the middle, and the last word.
         let most = f64::from(n.ilog2() + 3);
         assert!(stats.reads_per_hit == stats.reads_per_miss && stats.reads_per_hit <= most, "{stats:?}");
         assert_eq!(stats.ages, [0, u64::from(n)]);

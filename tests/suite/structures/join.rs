@@ -39,7 +39,7 @@ fn nested_loops(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     rows
 }
 
-/// The same, computed with a map of vectors.
+/// The rows of each join, computed with a map of vectors.
 fn by_map(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     let mut partners: HashMap<u32, Vec<u32>> = HashMap::new();
     (0..).zip(right).for_each(|(j, &key)| partners.entry(key).or_default().push(j));

@@ -123,7 +123,7 @@ impl Check for Crowds {
                     if kind == Kind::Canonical {
                         digests.push((rule, table.digest().expect("a digest")));
                     }
-                    // The same as a batch.
+                    // Adds the same rows as a batch.
                     let mut grown = builder(rule).build(&device, &[], &[]).expect("an empty table");
                     grown.insert(&keys, &values).unwrap_or_else(|e| panic!("{at}: {e}"));
                     holds_exactly(&grown, model, &at);

@@ -220,7 +220,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
         let rows = [&keys[..], &keys[..50]].concat();
         let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).slots(200).build(&device, &rows).unwrap();
         assert_eq!((set.len(), set.table().restarts()), (160, FIRST_SALTED));
-        // As few attempts as there are without a salt: an error that says how to succeed.
+        // With only as many attempts as there are without a salt, the error describes how to succeed.
         let refused = builder.clone().attempts(FIRST_SALTED).build(&device, &keys, &keys).err().unwrap();
         assert!(matches!(refused, Error::TooFull { attempts: 8, by_load: false, .. }), "{refused:?}");
         let text = refused.to_string();

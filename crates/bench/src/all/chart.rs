@@ -1,4 +1,4 @@
-//! What `koel-bench --all --plots` draws: each rate as a share of its goals and of what nothing can pass.
+//! Draws the plots of `koel-bench --all --plots`: each rate as a share of its goals and of its limit.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::figure::Axis;
 use crate::plots::{self, Bar, Chart, Column, Drawing, Group, Kind};
 use koel_cli::text;
 
-/// How a rate compares with a goal.
+/// The comparison of a rate with a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Against {
     Reached,
@@ -38,10 +38,10 @@ impl Against {
     }
 }
 
-/// Longer bars end here.
+/// Longer bars are cut off here.
 const MOST: f64 = 2.0;
 
-/// A column for each device.
+/// Draws a column for each device.
 pub(super) fn draw(lines: &[Line], devices: &[Any], args: &Args) -> io::Result<Drawing> {
     let columns = devices.iter().map(|device| {
         let here = lines.iter().filter(|line| line.device.as_ref() == Some(&device.info().id));

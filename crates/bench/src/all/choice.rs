@@ -1,13 +1,13 @@
-//! `koel-bench --all --rows`: which of the rows, by parts of their names.
+//! `koel-bench --all --rows`: selects rows by parts of their names.
 
 use super::goals::{ROWS, Row};
 use koel_cli::failure::{Failure, Result};
 
-/// The rows whose names have one of these parts, in any case of letters; all where there is none. What a row is
-/// compared with is measured with it, chosen or not.
+/// The rows whose names contain one of these parts, ignoring case; all rows if there are no parts. The rates that a row
+/// is compared with are measured too, selected or not.
 ///
 /// # Errors
-/// For a part that no name has, with all names.
+/// Returns an error with all names for a part that no name contains.
 pub(super) fn chosen(parts: &[String]) -> Result<Vec<&'static Row>> {
     let parts: Vec<String> = parts.iter().map(|part| part.trim().to_lowercase()).collect();
     let has = |row: &Row, part: &str| !part.is_empty() && row.name.to_lowercase().contains(part);

@@ -1,11 +1,10 @@
-//! What koel is to reach, row by row. This file is the one place that says it; everything else reads it from here.
+//! The goals of koel, row by row. They are defined only in this file.
 //!
-//! A row is a `koel-bench` with some options, one of the rows that come out of it, and what its rate is compared with.
-//! Goals of GPUs are rates that were reached on an H200, or that the best of other libraries reached there; those of
-//! CPUs are multiples of what other tables do in the same run. A row that no single run can measure is here with the
-//! reason.
+//! A row is a `koel-bench` command with some options, one row of its output, and the goals for its rate. Goals of GPUs
+//! are rates that were reached on an H200, or that the best of other libraries reached there; goals of CPUs are
+//! multiples of the rates of other tables in the same run. A row that no single run can measure has the reason instead.
 
-/// For which devices a row was written.
+/// The devices that a row was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Gpu,
@@ -31,13 +30,13 @@ impl Class {
 pub(super) enum Limit {
     Words,
     Lines,
-    /// Random 64-bit atomics, one a pair at least: what places each pair by itself.
+    /// Random 64-bit atomics, at least one per pair: limits builds that place each pair separately.
     Updates,
     Copy,
     /// Copies of everything that a build one partition at a time reads and writes for a pair. It makes no random
     /// accesses.
     Passes,
-    /// What the way between host and device transfers.
+    /// The rate of transfers between host and device.
     Bus,
 }
 
@@ -57,40 +56,41 @@ impl Limit {
 /// A rate to be reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
-    /// Things a second.
+    /// Operations per second.
     Rate(f64),
-    /// A multiple of something that is measured in the same run.
+    /// A multiple of a rate that is measured in the same run.
     Times(f64, Reference),
 }
 
-/// What a rate is a multiple of.
+/// The rate that a goal is a multiple of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reference {
     /// The row's limit.
     Limit,
-    /// The same of another table on the host, by its name in `koel-bench`.
+    /// The rate of another table on the host, by its name in `koel-bench`.
     Peer(&'static str),
-    /// The same on one thread.
+    /// The rate on one thread.
     OneThread,
-    /// The same on the CPU backend.
+    /// The rate on the CPU backend.
     CpuBackend,
-    /// The same with this number of pairs.
+    /// The rate with this number of pairs.
     Pairs(u32),
 }
 
-/// What is to be reached, and what would be better still.
+/// A rate to be reached, and a higher one that would be better still.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Goal {
     pub(super) reach: Target,
     pub(super) stretch: Option<Target>,
 }
 
-/// How a row comes about.
+/// How a row is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// The options of `koel-bench`, and what it calls the row. `--n` is added; of a picture, side and defined cells.
+    /// The options of `koel-bench`, and its name for the row. `--n` is added; for a picture, its side and defined
+    /// cells.
     Bench(&'static str, &'static str),
-    /// One run of one program cannot measure it, for this reason.
+    /// A single run of one program cannot measure it, for this reason.
     Outside(&'static str),
 }
 
@@ -102,9 +102,9 @@ pub(super) struct Row {
     pub(super) how: How,
     /// Where input and output are, as `koel-bench` calls it.
     pub(super) place: &'static str,
-    /// Pairs; of a picture, cells.
+    /// The number of pairs; for a picture, of cells.
     pub(super) n: u32,
-    /// Means nothing with fewer pairs.
+    /// Whether the row is meaningless with fewer pairs.
     pub(super) whole: bool,
     /// The number of threads; `None` for all.
     pub(super) threads: Option<usize>,
@@ -117,7 +117,7 @@ pub(super) struct Row {
 const GPU_N: u32 = 1 << 26;
 const CPU_N: u32 = 1 << 24;
 
-/// How many pairs the rows for a class have at most, unless they are about more.
+/// The maximum number of pairs of the rows of a class, unless they are about more.
 pub(super) const fn usual_n(class: Class) -> u32 {
     match class {
         Class::Gpu => GPU_N,
@@ -125,7 +125,7 @@ pub(super) const fn usual_n(class: Class) -> u32 {
     }
 }
 
-/// Whether some goal is a multiple of what this other table does.
+/// Whether a goal is a multiple of the rate of this other table.
 pub(super) fn needs_peer(name: &str, what: &str) -> bool {
     let is_it = |target: Target| matches!(target, Target::Times(_, Reference::Peer(peer)) if peer == name);
     let has_it = |goal: &Goal| is_it(goal.reach) || goal.stretch.is_some_and(is_it);
@@ -175,7 +175,7 @@ const fn goal(reach: Target) -> Goal {
     Goal { reach, stretch: None }
 }
 
-/// Thousand millions a second, and as many.
+/// Goals in billions per second.
 const fn giga(reach: f64, stretch: f64) -> Goal {
     Goal { reach: Target::Rate(reach * 1e9), stretch: Some(Target::Rate(stretch * 1e9)) }
 }
@@ -249,7 +249,7 @@ const INSERT_CUCKOO: &str = "--scheme cuckoo --kind canonical --load 0.8 --hits 
 const HORTON_HUGE: &str = "--scheme horton --kind canonical --load 0.9 --hits 100 --queries 2^29";
 const BUCKETIZED_HUGE: &str = "--scheme bucketized --kind canonical --load 0.9 --hits 100 --queries 2^29";
 
-/// All rows, those of a GPU first.
+/// All rows, with those of a GPU first.
 pub(super) const ROWS: &[Row] = &[
     Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(100).of(Limit::Lines),
     Row::gpu("Horton lookup", HORTON, "lookup", &[HORTON_REACH[0]]).hits(50).of(Limit::Lines),
@@ -397,7 +397,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         &[],
     ),
-    // Random reads there are one a work-item, and lookups are not: they pass them.
+    // Random reads there are one per work-item, but lookups are not, so lookups can exceed that limit.
     Row::new(Class::CpuByOpenCl, "bucketized lookup", How::Bench(BUCKETIZED, "lookup"), &NEAR_CPU_BACKEND).hits(100),
     Row::new(Class::CpuByOpenCl, "Horton lookup", How::Bench(HORTON, "lookup"), &NEAR_CPU_BACKEND).hits(100),
 ];

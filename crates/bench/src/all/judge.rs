@@ -42,7 +42,7 @@ impl Judged {
         Judged { reach: aim(goal.reach), stretch: goal.stretch.map(aim), unjudged: None, of_others: false }
     }
 
-    /// Whether the goal, and whether what would be better still, was reached.
+    /// Whether the goal was reached, and whether the better rate was.
     pub(super) fn reached(&self, rate: f64) -> (Option<bool>, Option<bool>) {
         let of = |aim: &Aim| aim.rate.filter(|_| self.unjudged.is_none()).map(|target| rate >= target);
         (of(&self.reach), self.stretch.as_ref().and_then(of))
@@ -59,7 +59,7 @@ fn passed(class: Class, load: f64) -> f64 {
     }
 }
 
-/// One limit of all, for a table of that load; that of the bus is found elsewhere.
+/// One limit, for a table of that load; the limit of the bus is computed elsewhere.
 pub(super) fn allowed(limit: Limit, limits: Limits, class: Class, load: Option<f64>) -> Option<f64> {
     match limit {
         Limit::Words => Some(limits.words),

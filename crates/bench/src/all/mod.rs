@@ -66,16 +66,16 @@ struct Line {
     row: &'static Row,
     /// `None` if no device is of the row's class.
     device: Option<String>,
-    /// Pairs, or cells of a picture.
+    /// The number of pairs, or of cells of a picture.
     n: u32,
-    /// What was measured, or why it was not.
+    /// The measurements, or the reason why there are none.
     found: std::result::Result<Found, String>,
 }
 
 struct Found {
     rate: f64,
     load: Option<f64>,
-    /// What memory, or the bus, allows.
+    /// The limit of memory, or of the bus.
     limit: Option<f64>,
     goals: Vec<Judged>,
 }
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     rendered.with(plots.as_ref(), || Ok(vec![chart::draw(&lines, &devices, args)?]))
 }
 
-/// `--n`, of which there is one at most.
+/// The value of `--n`, of which there may be at most one.
 fn bound(args: &Args) -> Result<Option<u32>> {
     let given: Vec<u32> = args.data.given_sizes().collect();
     match given[..] {
@@ -144,8 +144,8 @@ fn class_of(device: &Any) -> Class {
     }
 }
 
-/// Whether a row is measured on a device: if it is for such ones; or on the CPU, if it is for a GPU, there is none, and
-/// no row for CPUs measures the same.
+/// Whether a row is measured on a device: if it is for devices of this class; or on the CPU, if the row is for a GPU,
+/// there is no GPU, and no row for CPUs measures the same.
 fn is_for(row: &Row, device: &Any, devices: &[Any]) -> bool {
     let (class, gpus) = (class_of(device), devices.iter().any(|device| class_of(device) == Class::Gpu));
     row.class == class
@@ -159,22 +159,22 @@ fn covers(row: &Row, other: &Row) -> bool {
     row.class == Class::Cpu && other.class == Class::Gpu && of(row) == of(other) && usual(row) && usual(other)
 }
 
-/// The fewest queries of a lookup, as `koel-bench` has them.
+/// The minimum number of queries of a lookup, as in `koel-bench`.
 const FEWEST_QUERIES: u32 = 1 << 22;
 
-/// What was measured so far.
+/// The measurements so far.
 struct Bench<'a> {
     args: &'a Args,
     progress: &'a Progress,
     bound: Option<u32>,
-    /// By device and options; or why nothing could be measured.
+    /// The measurements by device and options, or the reason why there are none.
     done: HashMap<(String, String), Rc<std::result::Result<Findings, String>>>,
-    /// Of other tables, by the number of pairs.
+    /// The measurements of other tables, by the number of pairs.
     peers: HashMap<u32, Rc<Vec<Measured>>>,
     allowed: Vec<Allowed>,
 }
 
-/// The command of a row, as a program of its own.
+/// The command of a row, as a separate program.
 #[derive(Parser)]
 struct Alone {
     #[command(flatten)]
@@ -184,7 +184,7 @@ struct Alone {
 /// The options with which `koel-bench` measures a row with `n` pairs, or cells.
 fn options(options: &str, n: u32) -> String {
     if options.contains("--order") {
-        // As many of the cells as in the picture that goals are for: 20.5 million of 8192 x 8192.
+        // With the share of defined cells of the picture that goals are for: 20.5 million of 8192 x 8192.
         let side = n.isqrt();
         let defined = u64::from(side) * u64::from(side) * 205 / 671;
         return format!("{options} --domain {side}x{side} --defined {defined}");
@@ -193,10 +193,10 @@ fn options(options: &str, n: u32) -> String {
 }
 
 impl Bench<'_> {
-    /// A row on a device, judged.
+    /// Measures a row on a device, and judges it.
     fn line(&mut self, row: &'static Row, device: &Any) -> Result<Line> {
         let most = self.bound.unwrap_or(goals::usual_n(class_of(device)));
-        // A row about more pairs than usual is measured as it is, or not at all.
+        // A row about more pairs than usual is measured with all of them, or not at all.
         let n = if row.whole { row.n } else { row.n.min(most) };
         let found = match self.found(row, device, n, most) {
             // If one device cannot run a row, the others continue; a wrong answer ends the run.
@@ -277,8 +277,8 @@ impl Bench<'_> {
         })
     }
 
-    /// How many queries lookups have on a device, and accesses the measurements of its limits, if they have no more
-    /// pairs.
+    /// The number of queries of lookups on a device, and of accesses in measurements of its limits, unless there are
+    /// more pairs.
     fn queries(&self, device: &Any) -> u32 {
         let usual = goals::usual_n(class_of(device));
         self.bound.map_or(usual, |bound| bound.min(usual)).max(FEWEST_QUERIES)
@@ -338,15 +338,15 @@ impl Bench<'_> {
     }
 }
 
-/// Whose rows are meant.
+/// The owner of a row.
 #[derive(Clone, Copy)]
 enum Of<'a> {
-    /// Those with input and output there.
+    /// koel, with input and output there.
     Koel(&'a str),
     Peer(&'a str),
 }
 
-/// The row of that name; of any hits where none are given.
+/// The row with that name; with any share of hits if none is given.
 fn pick<'a>(rows: &'a [Measured], of: Of<'_>, what: &str, hits: Option<u32>) -> Option<&'a Measured> {
     rows.iter().find(|row| {
         let of = match of {
@@ -361,7 +361,7 @@ fn pick<'a>(rows: &'a [Measured], of: Of<'_>, what: &str, hits: Option<u32>) -> 
 mod tests {
     use super::*;
 
-    /// A row that no command measures would only be noticed on the device that it is for.
+    /// A row that no command measures would only be noticed on a device of its class.
     #[test]
     fn every_row_is_a_bench_that_there_is() {
         for row in ROWS {

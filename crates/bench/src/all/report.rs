@@ -1,4 +1,4 @@
-//! What `koel-bench --all` prints.
+//! The output of `koel-bench --all`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::limits::COPIED;
 use koel_cli::devices;
 use koel_cli::text::{self, Align, Table};
 
-/// Tables: the memory limits, and every row with its goals; then, why some were not measured or not judged.
+/// Tables: the memory limits, and every row with its goals; then the reasons why some were not measured or judged.
 pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &Args) -> String {
     let mut shown = String::new();
     for device in devices {
@@ -67,7 +67,7 @@ pub(super) fn text(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &
             }
         };
         for (at, judged) in found.goals.iter().enumerate() {
-            // A row with several goals says once what was measured.
+            // A row with several goals shows its measurements once.
             let once = |cell: String| if at == 0 { cell } else { String::new() };
             table.row([
                 once(line.row.name.into()),
@@ -137,8 +137,8 @@ fn verdict(found: &Found, judged: &Judged) -> &'static str {
     }
 }
 
-/// Why rows were not measured, and which; each reason once for all rows that have it. For goals that are not judged,
-/// their number: each is shown with its row.
+/// The reasons why rows were not measured, with the rows of each reason. For goals that are not judged, only their
+/// number, because each is shown with its row.
 fn reasons(lines: &[Line]) -> Vec<String> {
     let (mut rows, mut goals) = (BTreeMap::<&str, Vec<String>>::new(), BTreeMap::<&str, u64>::new());
     for line in lines {
@@ -161,7 +161,7 @@ fn reasons(lines: &[Line]) -> Vec<String> {
     goals.chain(rows).collect()
 }
 
-/// The same for programs.
+/// The results as JSON.
 pub(super) fn json(lines: &[Line], allowed: &[Allowed], devices: &[Any], args: &Args) -> Value {
     let devices: Vec<_> = devices.iter().map(|device| devices::json(device.info())).collect();
     let limits: Vec<_> = allowed

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! heavy    rows 0 .. n share               one key
-//! others   ceil(rest / multiplicity) keys  in turn, so that each comes as often as any other, give or take one
+//! others   ceil(rest / multiplicity) keys  in turn, so that the numbers of rows per key differ by at most one
 //! ```
 //!
-//! Then the rows are shuffled. What every question must be answered with is found by a sort of the host, which shares
-//! no code with the library's tables.
+//! Then the rows are shuffled. The expected answers are computed by a sort on the host, which shares no code with the
+//! library's tables.
 
 use rayon::prelude::*;
 
@@ -23,7 +23,7 @@ pub(crate) struct Copies {
     pub(crate) values: Vec<u32>,
     /// The distinct keys, ascending.
     pub(crate) unique: Vec<u32>,
-    /// Where the rows of each begin in `rows`, and behind them their number.
+    /// The positions in `rows` where the rows of each key begin, followed by the number of rows.
     pub(crate) starts: Vec<u32>,
     /// The numbers of rows, by key and ascending within each.
     pub(crate) rows: Vec<u32>,
@@ -94,7 +94,7 @@ impl Copies {
         shuffled(all.len() as u32, self.order, |i| all[i as usize])
     }
 
-    /// The distinct keys as they first come, each by its number.
+    /// The distinct keys in order of first occurrence, each by its number.
     pub(crate) fn first_seen(&self) -> Vec<u32> {
         let first = |number: u32| pack(self.rows_of(number as usize)[0], number);
         let mut order: Vec<u64> = (0..self.unique.len() as u32).into_par_iter().map(first).collect();

@@ -152,7 +152,7 @@ impl DataOptions {
         self.picture.unwrap_or(Shapes::Blobs)
     }
 
-    /// The numbers of pairs that are given.
+    /// The numbers of pairs that were given.
     pub(super) fn given_sizes(&self) -> impl Iterator<Item = u32> + '_ {
         self.n.iter().flat_map(|Sizes(sizes)| sizes).copied()
     }
@@ -168,7 +168,7 @@ impl DataOptions {
         if self.domain.is_some() { &[] } else { &self.hits }
     }
 
-    /// The same with as many queries as pairs, and these shares of hits per hundred.
+    /// The same data with as many queries as pairs, and these shares of hits per hundred.
     pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
         DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }
     }
@@ -178,13 +178,13 @@ impl DataOptions {
         !self.multiplicity.is_empty() || self.heavy.is_some()
     }
 
-    /// Whether keys are a picture's, or in an order of their own.
+    /// Whether keys are those of a picture, or in a given order.
     pub(super) fn has_order(&self) -> bool {
         self.domain.is_some() || self.order.is_some()
     }
 
-    /// How often keys come: on average, and the share of all rows that one of them has. With a heavy key also without
-    /// it.
+    /// The distributions of keys: the average number of rows per key, and the share of all rows that one key has. With
+    /// a heavy key, also the distribution without it.
     pub(super) fn spreads(&self) -> Vec<(u32, Option<f64>)> {
         let mut counts: Vec<u32> = self.multiplicity.iter().flat_map(|Sizes(sizes)| sizes).copied().collect();
         if counts.is_empty() {
@@ -197,7 +197,7 @@ impl DataOptions {
             .collect()
     }
 
-    /// The columns of `n` rows of a spread, with keys that these limits allow.
+    /// The columns of `n` rows with a distribution of keys, within these limits.
     pub(super) fn copies(&self, n: u32, (count, heavy): (u32, Option<f64>), limits: Limits) -> Result<Copies> {
         Copies::new(n, count, heavy.unwrap_or(0.0), self.seed, limits)
     }
@@ -212,11 +212,11 @@ impl DataOptions {
         (self.queries.unwrap_or(n) as usize, &self.hits)
     }
 
-    /// The options of a scheme, with the extent of its domain where it has one and none is given: keys are then the
-    /// cells of the picture, row by row.
+    /// The options of a scheme, with the extent of its domain if it has one and the option is not given: keys are then
+    /// the cells of the picture, row by row.
     ///
     /// # Errors
-    /// Why tables of this scheme cannot be of these keys.
+    /// Returns the reason if tables of this scheme cannot have these keys.
     pub(super) fn fitted(&self, options: SchemeOptions, takes: &[&str]) -> std::result::Result<SchemeOptions, String> {
         let Some(rows) = self.domain.filter(|_| takes.contains(&"extent") && options.extent.is_none()) else {
             return Ok(options);
@@ -233,7 +233,8 @@ impl DataOptions {
         }
     }
 
-    /// Why the keys of these data do not fit tables with these limits; random keys are drawn within them.
+    /// The reason if the keys of these data do not fit tables with these limits; random keys are drawn within the
+    /// limits.
     pub(super) fn too_wide(&self, data: &Data, limits: Limits) -> Option<String> {
         let Source::Cells(cells) = &data.source else { return None };
         let greatest = cells.greatest_key().filter(|&greatest| greatest > limits.greatest_key())?;
@@ -241,7 +242,7 @@ impl DataOptions {
         Some(format!("the greatest key of the domain is {greatest} by --order {order}, and its keys have {bits} bits"))
     }
 
-    /// Whether the options go together.
+    /// Checks that the options are compatible.
     pub(super) fn check(&self) -> Result<()> {
         let order = self.order();
         match (self.domain, self.defined) {
@@ -288,7 +289,7 @@ impl DataOptions {
         Ok(Data { keys, values, source })
     }
 
-    /// A line on the data, where they are not the usual.
+    /// A line about the data, unless they are the default.
     pub(super) fn line(&self) -> Option<String> {
         let order = self.order().name();
         let (Some(rows), Some(defined)) = (self.domain, self.defined) else {
@@ -302,7 +303,7 @@ impl DataOptions {
         ))
     }
 
-    /// The same for programs.
+    /// The data's options as JSON.
     pub(super) fn json(&self) -> Value {
         let domain = self.domain.map(|rows| {
             let shapes = if self.shapes() == Shapes::Blobs { "blobs" } else { "random" };
@@ -327,9 +328,9 @@ pub(super) struct Data {
     source: Source,
 }
 
-/// Queries of one lookup.
+/// The queries of one lookup.
 pub(super) struct Questions {
-    /// Of a hundred queries, those that hit.
+    /// The number of hits per hundred queries.
     pub(super) hits: u32,
     pub(super) queries: Vec<u32>,
 }

@@ -1,7 +1,7 @@
-//! Columns: multivalue tables and sorts. Of n rows every key has four.
+//! Columns: multivalue tables and sorts. Every key has four of the n rows.
 //!
 //! ```text
-//! row i has key number i * STRIDE mod m, of m = n / 4 numbers: prime to each other, so rows i, i + m, i + 2m, .. have
+//! row i has key number i * STRIDE mod m, with m = n / 4; STRIDE and m are coprime, so rows i, i + m, i + 2m, .. have
 //! one key, and the keys of rows 0 to m are distinct
 //! ```
 
@@ -18,7 +18,7 @@ use koel_cli::failure::Result;
 const STRIDE: u64 = 0x1_0000_000f;
 
 impl Case<'_> {
-    /// How many distinct keys there are.
+    /// The number of distinct keys.
     fn distinct(&self) -> u64 {
         (self.n / 4).max(1)
     }
@@ -43,7 +43,7 @@ impl Case<'_> {
         let said = ("", Some(load), None);
         let (table, build) =
             self.timed("multi, build", n, said, || builder.build_on(device, &there, &values_on_device))?;
-        // Each key once, in the order in which they first come.
+        // Each key once, in order of first occurrence.
         let queries = device.upload(&keys[..m as usize])?;
         let (got, retrieve) =
             self.timed("multi, retrieve", n, ("", Some(load), Some(100)), || table.retrieve_on(&queries))?;

@@ -1,7 +1,7 @@
 //! `--wide`: tables of 64-bit keys or values, sets of 64-bit keys, and columns of them, device-resident.
 //!
-//! Keys are what a bijection makes of 0, 1, ..; absent ones what it makes of the numbers behind them. Every answer is
-//! compared with the right one.
+//! Keys are the images of 0, 1, .. under a bijection; absent keys are the images of the numbers after them. Every
+//! answer is compared with the expected one.
 
 mod columns;
 mod peers;
@@ -25,10 +25,10 @@ use koel_cli::failure::{Failure, Result};
 use koel_cli::progress::Progress;
 use koel_cli::text;
 
-/// What `--wide` takes.
+/// The values of `--wide`.
 pub(super) const PARTS: [&str; 7] = ["all", "u64-u64", "u64-u32", "u32-u64", "sets", "columns", "sums"];
 
-/// The key of a number: of 32 bits the lower half of a bijection of those.
+/// The key of a number: for 32 bits, the lower half of a 32-bit bijection.
 fn key<K: Word>(number: u64) -> K {
     if K::BITS == u32::BITS {
         // Odd, so a bijection of 32 bits.
@@ -45,21 +45,21 @@ fn value<V: Word>(number: u64, has_values: bool) -> V {
 /// One rate.
 struct Row {
     what: &'static str,
-    /// The scheme of tables, and of what others do none.
+    /// The scheme of tables; empty for peers and columns.
     scheme: &'static str,
     columns: &'static str,
     device: String,
     n: u64,
-    /// Pairs, rows or queries that its time is for.
+    /// The number of pairs, rows or queries that its time is divided by.
     count: u64,
     load: Option<f64>,
     hits: Option<u64>,
     time: Duration,
-    /// Only if requested, and then of separate runs.
+    /// Only if requested, and measured in separate runs.
     stages: Vec<StageTime>,
 }
 
-/// Something that is measured on a device.
+/// A measurement on a device.
 struct Case<'a> {
     args: &'a Args,
     device: &'a Any,
@@ -80,7 +80,7 @@ impl Case<'_> {
         let device = self.device;
         let (mut given, mut times, mut stages) = (work()?, Vec::new(), Vec::new());
         for _ in 0..self.args.repeats {
-            // Its memory comes to use again.
+            // So that its memory is reused.
             drop(given);
             device.finish()?;
             let (done, time) = device.timed(&mut work)?;
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args, devices: &[Any], progress: &Progress) -> Result<(
     Ok((table(&rows), json(&rows)))
 }
 
-/// The same as rows of a bench.
+/// The measurements as rows of a bench.
 pub(super) fn findings(args: &Args, devices: &[Any], progress: &Progress) -> Result<Findings> {
     let measured = |row: Row| {
         let mut of = Measured::new(&row.device, row.scheme, row.n as u32, row.what, "device");
@@ -117,7 +117,7 @@ pub(super) fn findings(args: &Args, devices: &[Any], progress: &Progress) -> Res
     Ok(Findings { rows, ..Findings::default() })
 }
 
-/// The schemes that have such tables.
+/// The schemes with such tables.
 pub(super) const SCHEMES: [&str; 2] = [Bucketized::NAME, Signpost::NAME];
 
 fn rows(args: &Args, devices: &[Any], progress: &Progress) -> Result<Vec<Row>> {
@@ -167,7 +167,7 @@ fn rows(args: &Args, devices: &[Any], progress: &Progress) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Whether tables of a scheme are to be measured.
+/// Whether tables of a scheme are requested.
 fn is_wanted<S: Scheme>(args: &Args) -> bool {
     args.scheme.is_empty() || args.scheme.iter().any(|name| name == S::NAME)
 }

@@ -1,5 +1,5 @@
-//! The alternative on the host: a general hash map of the same pairs, filled by one thread, with a capacity set
-//! beforehand, and queried by all.
+//! The alternative on the host: a general hash map of the same pairs, filled by one thread, with a given capacity, and
+//! queried by all threads.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -13,11 +13,11 @@ use crate::measure::wall;
 use crate::wrong;
 use koel_cli::failure::Result;
 
-/// Queries that one task answers: words of the bitmap are then never shared.
+/// Queries per task, such that tasks do not share words of the bitmap.
 const TASK: usize = 1 << 14;
 
 impl Case<'_> {
-    /// Builds and lookups of hashbrown's map with its own hash, and with rustc's where it is there.
+    /// Builds and lookups of hashbrown's map with its default hash, and with rustc's hash if it is available.
     pub(super) fn peers<K: Word + Hash + Eq, V: Word>(&self) -> Result<Vec<Row>> {
         let rows = self.peer::<K, V, DefaultHashBuilder>("hashbrown")?;
         #[cfg(feature = "bench-peers")]
@@ -42,7 +42,7 @@ impl Case<'_> {
         let pairs: Vec<(K, V)> = (0..n).map(|number| (key(number), value(number, true))).collect();
         let (mut map, mut times) = (HashMap::default(), Vec::new());
         for _ in 0..repeats {
-            // Its memory comes to use again.
+            // So that its memory is reused.
             drop(std::mem::take(&mut map));
             let (filled, time) = wall(|| {
                 let mut map = HashMap::<K, V, H>::with_capacity_and_hasher(pairs.len(), H::default());
@@ -83,7 +83,7 @@ impl Case<'_> {
     }
 }
 
-/// The same output that koel's lookups give: values and a bitmap.
+/// Writes the output that koel's lookups write: values and a bitmap.
 #[inline(always)]
 fn answer<K: Hash + Eq, V: Word, H: BuildHasher>(
     map: &HashMap<K, V, H>,

@@ -1,10 +1,10 @@
-//! Sums of doubles by `u64` keys that are drawn at random, so that groups have different numbers of rows.
+//! Sums of doubles by random `u64` keys, so that groups have different numbers of rows.
 //!
 //! ```text
-//! rows a key    1 (no key occurs twice), 1 to 100 on average; or 1,000 and 16 keys in all
+//! rows per key  1 (no key occurs twice), 1 to 100 on average; or 1,000 and 16 keys in total
 //! values        alike: multiples of 0.1 below 2^50
-//!               mixed: the same, but every 64th is smaller by a factor of 2^-60, which is outside of the column's window
-//!               hostile: exponents over the whole range of doubles, so that all are
+//!               mixed: the same, but every 64th is smaller by a factor of 2^-60, which is outside the column's window
+//!               hostile: exponents over the whole range of doubles, so that all are outside of it
 //! ```
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use super::{Case, Row, key};
 use crate::wrong;
 use koel_cli::failure::Result;
 
-/// What a row is called, the number of keys for a number of rows, and the values.
+/// The name of a row, the number of keys for a number of rows, and the values.
 const CASES: [(&str, Keys, Values); 9] = [
     ("distinct", Keys::Distinct, Values::Alike),
     ("1 a key", Keys::RowsEach(1), Values::Alike),
@@ -64,7 +64,7 @@ impl Values {
             let bits = random.next_u64();
             let alike = (bits >> 14) as f64 * 0.1;
             match self {
-                // All exponents but that of infinities.
+                // All exponents except that of infinities.
                 Values::Hostile if bits >> 52 & 0x7ff == 0x7ff => f64::from_bits(bits ^ 1 << 62),
                 Values::Hostile => f64::from_bits(bits),
                 Values::Mixed if row % 64 == 0 => alike * 2_f64.powi(-60),
@@ -105,7 +105,7 @@ impl Case<'_> {
     }
 }
 
-/// Distinct keys by first appearance, and their sums.
+/// Distinct keys in order of first occurrence, and their sums.
 fn right(keys: &[u64], values: &[u64]) -> (Vec<u64>, Vec<f64>) {
     let (mut unique, mut ids) = (Vec::new(), HashMap::with_capacity(keys.len()));
     let mut rows: Vec<(u32, f64)> = Vec::with_capacity(keys.len());

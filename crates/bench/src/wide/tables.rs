@@ -1,4 +1,4 @@
-//! Tables and sets: builds, lookups and whether keys are there. Queries that hit are the keys in another order.
+//! Tables and sets: builds, lookups and membership tests. Queries that hit are the keys in another order.
 
 use std::hash::Hash;
 
@@ -16,8 +16,8 @@ use koel_cli::failure::Result;
 /// Shares of queries that hit, in percent.
 pub(super) const HITS: [u64; 3] = [100, 50, 0];
 
-/// The number whose key is query i of a table of n keys. Those that hit are in another order: at a stride that no power
-/// of two divides, and which is prime to most n.
+/// The number whose key is query i of a table of n keys. Queries that hit are in another order: at an odd stride, which
+/// is coprime to most n.
 pub(super) fn number(i: u64, n: u64, hits: u64) -> u64 {
     let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % n;
     if (i * 7919) % 100 < hits { number } else { n + number }
@@ -29,7 +29,7 @@ impl Case<'_> {
         self.args.data.lookups(self.n as u32).0 as u64
     }
 
-    /// Tables of pairs, and on the CPU what one would use instead.
+    /// Tables of pairs, and on the CPU the alternatives to them.
     pub(super) fn pairs<K: Column + Key + Hash + Eq, V: Column + Value>(&self) -> Result<Vec<Row>>
     where
         (K, V): Layout<Key = K, Value = V> + Posted<Layout = (K, V)>,
@@ -42,7 +42,7 @@ impl Case<'_> {
         Ok(rows)
     }
 
-    /// Tables of those of two schemes that are wanted.
+    /// Tables of the requested ones among two schemes.
     pub(super) fn of_both<S: Scheme, T: Scheme>(&self, one: &S, other: &T) -> Result<Vec<Row>>
     where
         Any: Runs<S> + Runs<T>,

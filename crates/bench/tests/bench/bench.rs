@@ -1,4 +1,4 @@
-//! `koel-bench`: what it measures, on which data, and what it leaves out.
+//! `koel-bench`: the measurements, the data, and the omitted tables.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn list<'a>(found: &'a Value, field: &str) -> &'a [Value] {
     found[field].as_array().unwrap()
 }
 
-/// What was left out, with the reason.
+/// The omitted tables, with their reasons.
 fn left_out(found: &Value) -> Vec<&str> {
     list(found, "left_out").iter().map(|line| line.as_str().unwrap()).collect()
 }
@@ -29,7 +29,7 @@ fn bench_measures_what_it_says() {
     // Two sizes, two kinds; a build and two hit rates each, on the device and end to end.
     assert_eq!((count("scheme", "hashbrown"), count("scheme", "sorted array")), (2 * 3, 2 * 3));
     assert_eq!(count("where", "end-to-end"), 2 * 2 * 3);
-    // And the two limits, a removal, and where it left tombstones the compaction.
+    // And the two limits, a removal, and compaction if the removal left tombstones.
     assert_eq!(count("where", "device"), 2 * (2 * (3 + 2 + 1) + 1));
     assert_eq!((count("what", "remove a tenth"), count("what", "compact")), (2 * 2, 2));
     assert!(rows.iter().filter(|row| row["scheme"] == "cuckoo").all(|row| row["load"].as_f64().unwrap() <= 0.75));
@@ -68,7 +68,7 @@ fn bench_takes_pictures_and_orders_and_reports_stages() {
     assert!(printed.contains("random keys, sorted") && printed.contains("ns a pair"), "{printed}");
 }
 
-/// A perfect hash has the picture's extent where keys are its cells row by row, and is left out where they are not.
+/// A perfect hash has the picture's extent if keys are its cells row by row, and is omitted otherwise.
 #[test]
 fn bench_gives_a_perfect_hash_its_domain() {
     let folder = Folder::new();
@@ -142,7 +142,8 @@ fn bench_leaves_out_what_cannot_be_built_and_says_why() {
         let rows = list(&found, "rows");
         assert!(!rows.is_empty() && rows.iter().all(|row| row["scheme"] == "cuckoo" && row["n"] == n), "{found}");
     }
-    // Keys of 28 bits alone, and keys of 32 bits; schemes are skipped if the keys of a picture are wider.
+    // Keys of 28 bits in tables of such keys, and keys of 32 bits; schemes are omitted if the keys of a picture are
+    // wider.
     let narrow = format!("--scheme robin_hood,cuckoo --kind classic --keys-alone --queries 100 {QUICK}");
     let found = folder.json(&format!("{narrow} --n 1000"));
     assert_eq!((left_out(&found), list(&found, "rows").len()), (vec![], 2 * (2 + 2 + 2 * 3 + 1)));
@@ -175,7 +176,7 @@ fn bench_measures_what_is_made_of_tables() {
             assert_eq!(row["of_uniform"].as_f64().is_some(), row["heavy"] == 0.5, "{row}");
         }
         let of = |device: &str| rows.iter().filter(|row| row["device"] == device).count();
-        // Two multiplicities, with and without the heavy key; groups have no scheme, so are measured once.
+        // Two multiplicities, with and without the heavy key; groups have no scheme, so they are measured once.
         let schemes = if table == "group" { 1 } else { 2 };
         let each = match table {
             "set" => 2 + 2 * 2,
@@ -196,7 +197,7 @@ fn bench_measures_what_is_made_of_tables() {
     }
 }
 
-/// The paper's own way to a compacting table: over the set of 32-bit slots.
+/// The paper's algorithm for a compacting table: through the set of 32-bit slots.
 #[test]
 fn bench_makes_compacting_tables_of_sets() {
     let found = Folder::new()
@@ -235,7 +236,7 @@ fn bench_refuses_options_of_other_tables() {
     ] {
         folder.refused(&format!("--n 100 {QUICK} {rest}"), part);
     }
-    // Tables that cannot number the keys are left out.
+    // Tables that cannot number the keys are omitted.
     let alone = "--table multi --scheme robin_hood,cuckoo --kind classic --keys-alone --n 500 --hits 0";
     let found = folder.json(&format!("{alone} {QUICK}"));
     assert!(
@@ -260,7 +261,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
     }
 }
 
-/// Help is read in windows of 120 columns.
+/// Help texts fit windows of 120 columns.
 #[test]
 fn help_on_bench_is_not_too_wide() {
     let help = Folder::new().ok("--help");
@@ -268,7 +269,7 @@ fn help_on_bench_is_not_too_wide() {
     assert!(examples.lines().all(|line| line.len() <= 120), "{examples}");
 }
 
-/// Everything with a goal is listed: with its rate, or with the reason why it was not measured.
+/// Every row with a goal is listed: with its rate, or with the reason why it was not measured.
 #[test]
 fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
     let folder = Folder::new();
@@ -293,7 +294,7 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         assert_eq!((&row["device"], &row["n"]), (&"cpu".into(), &2048.into()), "{row}");
         let share = row["rate"].as_f64().zip(row["limit"].as_f64()).map(|(rate, limit)| rate / limit);
         assert_eq!(share.is_some(), !row["limited_by"].is_null(), "{row}");
-        // Numbers in JSON are read to the last digit but one.
+        // Numbers in JSON are compared up to the last digit but one.
         let near = row["of_limit"].as_f64().zip(share).map(|(printed, share)| (printed / share - 1.0).abs() < 1e-9);
         assert_eq!((near.unwrap_or(true), row["of_limit"].is_null()), (true, share.is_none()), "{row}");
     }
@@ -302,13 +303,13 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         assert_eq!(measured, row["rate"].as_f64() > Some(0.0), "{row}");
         for goal in list(row, "goals") {
             assert!(!goal["reach"]["goal"].as_str().unwrap().is_empty(), "{row}");
-            // Of so few pairs, and on no GPU, no goal is reached or missed.
+            // With so few pairs, and without a GPU, no goal is reached or missed.
             assert!(goal["reached"].is_null() && goal["stretch_reached"].is_null(), "{row}");
             assert_eq!(goal["not_judged"].is_string(), measured, "{row}");
         }
     }
     let reason = |name: &str| {
-        // Of a name, what is about more pairs than are measured comes last.
+        // Of the rows with one name, those about more pairs than are measured are last.
         let row = rows.iter().rfind(|row| row["row"] == name && row["device"] == "cpu");
         row.unwrap_or_else(|| panic!("no {name}: {found}"))["not_measured"].as_str().unwrap()
     };
@@ -360,7 +361,7 @@ fn bench_of_all_takes_no_options_of_one_bench() {
     folder.refused("--rows lookup", "--all");
 }
 
-/// Only the chosen rows and what they are compared with are measured.
+/// Only the selected rows and the rates that they are compared with are measured.
 #[test]
 fn bench_of_all_measures_chosen_rows_alone() {
     let folder = Folder::new();
@@ -377,7 +378,7 @@ fn bench_of_all_measures_chosen_rows_alone() {
     assert!(printed.contains("portable in their names") && !printed.contains("lookup"), "{printed}");
 }
 
-/// A batch into a table with room for it, where the scheme can; the answers are checked by the command itself.
+/// A batch into a table with capacity for it, if the scheme supports it; the command itself checks the answers.
 #[test]
 fn bench_inserts_a_tenth() {
     let folder = Folder::new();
@@ -390,7 +391,7 @@ fn bench_inserts_a_tenth() {
     assert!(matches!(left_out(&full)[..], [line] if line.contains("inserting")), "{full}");
 }
 
-/// Sizes stay together, whatever the load; other tables have no load, and are measured once.
+/// Rows are grouped by size, whatever the load; other tables have no load, and are measured once.
 #[test]
 fn bench_takes_several_loads() {
     let folder = Folder::new();

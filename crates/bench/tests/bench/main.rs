@@ -1,7 +1,7 @@
-//! The command `koel-bench`, run as a user does.
+//! The command `koel-bench`, run as a user would run it.
 #![allow(clippy::unwrap_used)]
 
-/// The program that is run.
+/// The tested program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_koel-bench");
 
 #[path = "../../../cli/tests/cli/folder.rs"]

@@ -1,10 +1,10 @@
-//! `koel-bench --paper`: every figure of every paper, of a few thousand pairs.
+//! `koel-bench --paper`: every figure of every paper, with a few thousand pairs.
 
 use serde_json::Value;
 
 use crate::folder::{Folder, devices};
 
-/// The figures of a paper, quickly. The command checks all answers itself.
+/// The figures of a paper, with few repeats. The command itself checks all answers.
 fn figures(paper: &str, rest: &str) -> Vec<Value> {
     let found = Folder::new().json(&format!("--paper {paper} --repeats 1 --json {rest}"));
     assert_eq!((&found["paper"], &found["repeats"]), (&paper.into(), &1.into()));
@@ -25,7 +25,7 @@ fn curve(figure: &Value, label: &str, model: bool) -> Vec<(f64, f64)> {
     found["points"].as_array().unwrap().iter().map(|point| (number(&point[0]), number(&point[1]))).collect()
 }
 
-/// What every figure must be: named axes, curves by ascending x, finite numbers; measured times and rates above 0.
+/// The properties of every figure: named axes, curves by ascending x, finite numbers; measured times and rates above 0.
 /// `expected`: names, axes and the least number of curves.
 fn check(figures: &[Value], expected: &[(&str, &str, &str, usize)]) {
     let ids: Vec<_> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
@@ -46,7 +46,7 @@ fn check(figures: &[Value], expected: &[(&str, &str, &str, usize)]) {
     }
 }
 
-/// The two curves of a name in the places that both have, each within so much of the model.
+/// Checks that the two curves of a name differ by at most `most` of the model, at the selected places that both have.
 fn near_model(figure: &Value, label: &str, model: &str, places: impl Fn(f64) -> bool, most: f64) {
     let (counted, model) = (curve(figure, label, false), curve(figure, model, true));
     let mut compared = 0;
@@ -91,7 +91,7 @@ fn every_figure_of_alcantara_2011() {
         let median = curve(iterations, &format!("{functions}, median"), false);
         assert!(median.iter().all(|point| [1.0, 2.0].contains(&point.1)), "the paper's one or two: {median:?}");
     }
-    // A search moves no more than a chain, and finds its way wherever random functions have one.
+    // A search does not move more than a chain, and succeeds wherever random functions allow it.
     let search = figure(&found, "search");
     for functions in ["H = 2", "H = 3", "H = 4", "H = 5"] {
         let (chains, ways) = (
@@ -115,7 +115,7 @@ fn every_figure_of_alcantara_2011() {
     }
     assert_eq!(curve(smallest, "paper", true), [(2.0, 2.1), (3.0, 1.1), (4.0, 1.03), (5.0, 1.02)]);
     assert!(curve(figure(&found, "restarts"), "2.5 N", false).iter().all(|point| point.1 <= 20.0));
-    // In 1.3 N the paper's model is at half of its bound, in 4.5 N at 76%, and rises in between.
+    // At 1.3 N the paper's model is at half of its bound, at 4.5 N at 76%, and rises in between.
     let model = curve(figure(&found, "4.7-model"), "model, GTX 480", true);
     assert!(model.windows(2).take(12).all(|two| two[0].1 < two[1].1) && (model[13].1 / 666.7 - 0.76).abs() < 0.01);
 }
@@ -148,7 +148,7 @@ fn every_figure_of_breslow() {
             assert!((all - 100.0).abs() < 1e-6, "{part}, {function}: {all}");
         }
     }
-    // Costs are near one, so a percent of them is much of what exceeds it.
+    // Costs are near one, so a percent of them is a large part of their excess over one.
     for slots in ["S = 4", "S = 8", "S = 16"] {
         near_model(figure(&found, "9"), slots, slots, |load| load >= 0.8, 0.12);
         near_model(figure(&found, "10"), slots, slots, |_| true, 0.01);
@@ -161,7 +161,7 @@ fn every_figure_of_breslow() {
         near_model(figure(&found, "14b"), kind, "Equation 7", |_| true, 0.01);
         near_model(figure(&found, "14c"), kind, "Equation 9", |_| true, 0.01);
     }
-    // Tables of 16 KiB and its doublings; 64 bytes a bucket, and 8 of key and value.
+    // Tables of 16 KiB and its doublings; 64 bytes per bucket, and 8 for key and value.
     let (hits, misses) = (figure(&found, "12b"), figure(&found, "13b"));
     let tables: Vec<f64> = curve(hits, "Horton, canonical", false).iter().map(|point| point.0).collect();
     assert_eq!(tables, [16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0]);
@@ -202,8 +202,8 @@ fn every_figure_of_garcia() {
         let last = |what: &str| curve(ages, &format!("{label}, {what}"), false).last().copied().unwrap();
         assert!(last("from the average").1 < last("from the first").1, "at load 0.99 most keys are old: {ages}");
     }
-    // Of random places a cache holds the share that it is of the table, and neighbours share lines. These tables are so
-    // small that the larger cache holds up to 30% of them.
+    // With random places, a cache hits with its share of the table; with neighbours, lines are shared. These tables are
+    // so small that the larger cache contains up to 30% of them.
     for (size, bytes, times) in [("16 KiB", 16_384.0, 3.0), ("48 KiB", 49_152.0, 1.15)] {
         let both = |id: &str| {
             let of = |label: &str| curve(figure(&found, id), &format!("{label}, {size}"), false);
@@ -239,7 +239,7 @@ fn every_figure_of_the_two_level_table() {
     assert!((stages.iter().map(share).sum::<f64>() - 100.0).abs() < 1e-6);
 }
 
-/// Every device has its figures, and parts of a paper can be had alone, as text too.
+/// Every device has its figures, and parts of a paper can be selected, as text too.
 #[test]
 fn some_figures_on_every_device() {
     let found = figures("alcantara2011", "--device all --n 2000 --figure 4.7");

@@ -1,4 +1,4 @@
-//! `koel-bench --plots`: what is drawn of what was measured.
+//! `koel-bench --plots`: drawings of measurements.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::folder::{Folder, devices, stderr};
 
-/// A drawing, as it is read.
+/// A parsed drawing.
 struct Drawing {
     title: String,
     texts: Vec<String>,
-    /// Curves, and how many of them are thin.
+    /// The number of curves, and of thin ones among them.
     curves: (usize, usize),
 }
 
@@ -23,7 +23,7 @@ fn read(folder: &Folder, path: &str) -> Drawing {
         let says: String = node.descendants().filter(|node| node.is_text()).filter_map(|node| node.text()).collect();
         says.trim().into()
     };
-    // Neither lines of the axes, which are grey or black, nor the samples of a legend, which are 30 wide.
+    // Excludes the lines of axes, which are grey or black, and the samples of a legend, which are 30 wide.
     let of_data = |node: &roxmltree::Node<'_, '_>| {
         let places: Vec<_> = node.attribute("points").unwrap().split_whitespace().collect();
         let x = |at: usize| places[at].split(',').next().unwrap().parse::<i32>().unwrap();
@@ -39,7 +39,7 @@ fn read(folder: &Folder, path: &str) -> Drawing {
     }
 }
 
-/// The files that the JSON names: those that are there.
+/// The files that the JSON names; all of them exist.
 fn drawn(folder: &Folder, found: &Value, directory: &str) -> Vec<String> {
     let mut named: Vec<_> = found["plots"].as_array().unwrap().iter().map(|p| p.as_str().unwrap().to_owned()).collect();
     let mut there: Vec<_> = fs::read_dir(folder.path(directory)).unwrap().map(|f| f.unwrap().file_name()).collect();
@@ -200,7 +200,7 @@ fn rates_of_a_file_are_drawn_next_to_each_other() {
     assert!(!folder.path("new").exists());
 }
 
-/// What cannot be drawn is said before anything is measured: these would take hours.
+/// Plots that cannot be drawn are an error before anything is measured: these measurements would take hours.
 #[test]
 fn what_cannot_be_drawn_is_refused_at_once() {
     let folder = Folder::new();
@@ -232,7 +232,7 @@ fn what_cannot_be_drawn_is_refused_at_once() {
     assert!(!folder.path("plots").exists());
 }
 
-/// A file that cannot be written is an error, but the results are printed all the same.
+/// If a file cannot be written, that is an error, but the results are printed nevertheless.
 #[test]
 fn what_was_measured_is_not_lost_with_a_plot() {
     let folder = Folder::new();

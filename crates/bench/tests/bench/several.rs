@@ -1,4 +1,4 @@
-//! `--several`: one device, and several together; every answer is checked by the command itself.
+//! `--several`: one device, and several together; the command itself checks every answer.
 
 use crate::folder::Folder;
 

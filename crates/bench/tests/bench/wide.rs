@@ -1,4 +1,4 @@
-//! `--wide`: 64-bit keys, and what one would use instead of tables of them.
+//! `--wide`: 64-bit keys, and alternatives to tables of them.
 
 use serde_json::Value;
 
@@ -19,7 +19,8 @@ fn wide_tables_are_queried_as_requested_and_compared_with_maps() {
         let is_one = |row: &&Value| row["device"] == device && row["what"] == what && row["count"] == count;
         rows.iter().filter(is_one).count()
     };
-    // Three kinds of table, two of which hold pairs, at three shares of hits, of two schemes; and signpost sets of u32.
+    // Three kinds of table, two of which store pairs, at three shares of hits, with two schemes; and signpost sets of
+    // u32.
     let counts = (count("cpu", "build", 2000), count("cpu", "lookup", 5000), count("cpu", "contains", 5000));
     assert_eq!(counts, (7, 21, 21));
     assert_eq!((count("cpu", "set, insert", 2000), count("hashbrown", "build", 2000)), (3, 2));

@@ -8,8 +8,7 @@
 //! `compare` writes a build side of ROWS rows [default: 1.5e7] and eight probe sides of PROBES rows [2e6] to Parquet
 //! files, unless FOLDER has them. Half of the probe rows have a match. It then runs the joins by each method of
 //! [`WAYS`], each in a new process, and compares the results. `run` is one of these processes: it runs the joins twice
-//! in one
-//! session. DEVICE is `koel.device` [`cpu`]. Settings of DataFusion are read from the environment, such as
+//! in one session. DEVICE is `koel.device` [`cpu`]. Settings of DataFusion are read from the environment, such as
 //! `DATAFUSION_EXECUTION_TARGET_PARTITIONS=16`.
 
 use std::fmt::Write as _;

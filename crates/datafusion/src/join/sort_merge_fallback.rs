@@ -3,8 +3,8 @@
 //! ```text
 //! build     batches and the rest of the input  ->  a file, sorted into another one, which each probe partition reads
 //! probe     each partition separately: sorted by its keys, on disk if necessary, and merged by SortMergeJoinExec. If a
-//!           join ends with build rows, all in the first partition, because a partition does not know the matches of
-//!           the others
+//!           join ends with build rows, the first partition reads all probe partitions, because a partition does not
+//!           know the matches of the others
 //! memory    three quarters of the memory of the batches, in equal parts: a separate pool for each sort
 //! result    projected, and sorted into the order that the plan requires
 //! ```
