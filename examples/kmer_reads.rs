@@ -1,8 +1,8 @@
 //! Finds where reads of a genome come from, by the k-mers that they share with it.
 //!
 //! A multivalue table maps each k-mer of the genome to its positions. The k-mers of many reads are looked up in one
-//! batch. Each position found votes for a start of the read, and the start with the most votes wins. Reads may come
-//! from either strand.
+//! batch. Each position votes for a start of the read, and the start with the most votes wins. Reads may be from either
+//! strand.
 //!
 //! ```text
 //! genome   ..GATTACAGATTA..        GATT -> 2 9 ..      ATTA -> 3 10 ..

@@ -3,7 +3,7 @@
 //! ```text
 //! case = seed and number:  scheme, parameters, size, load, pattern of keys, duplicates, order, batches, keys to remove
 //! for each device (the CPU with 1, 2 and 3 threads, every OpenCL device):
-//!     one build                  canonical: one digest on all devices      both kinds: the answers of a map, and an audit
+//!     one build                  canonical: one digest on all devices      both kinds: a map's answers, and an audit
 //!     another order, batches     canonical: the same digest
 //!     removal, compaction        canonical: one digest on all devices      both kinds: the answers of a map
 //!     rebuild                    canonical: the digest of a new table of the remaining pairs

@@ -8,7 +8,8 @@
 //! The voxels of the last table are drawn in colours by their values: `voxel_mesh.png` in `target/pictures`, or in the
 //! folder given by `--out`.
 //!
-//! Without a mesh, the example makes a torus. The table is a Robin Hood table, with each of its two sequences, or with
+//! Without a mesh, the example generates a torus. The table is a Robin Hood table, with each of its two sequences, or
+//! with
 //! `--scheme two-level` that of Alcantara et al. 2009. Every triangle is sampled more densely than the grid, so voxels
 //! are duplicated, and the table keeps the first. The value is the number of the triangle. Then every neighbour of
 //! every voxel is looked up, which finds exposed faces, and the answers are compared with those of a `HashSet`.

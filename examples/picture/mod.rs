@@ -121,7 +121,7 @@ impl Picture {
         Picture { width: self.width, height: self.height, pixels }
     }
 
-    /// Puts another picture into this one, its corner at x, y; what lies outside is cut off.
+    /// Copies another picture into this one, with its upper left corner at x, y; parts outside are cut off.
     pub(crate) fn put(&mut self, other: &Picture, x: u32, y: u32) {
         for (row, pixels) in (y..self.height).zip(other.pixels.chunks(other.width.max(1) as usize)) {
             let from = row as usize * self.width as usize;

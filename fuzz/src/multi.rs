@@ -1,7 +1,7 @@
 //! `multi`: the bytes are a file of a set, a compacting table, a multivalue table or a join index.
 //!
-//! An opened structure must agree with its own columns: the same results, stable digests, and the same again after a
-//! change, a save and an open. Files of plain tables are tested by `table`.
+//! An opened structure must agree with its own columns: the same results and stable digests, also after a change, a
+//! save and an open. Files of plain tables are tested by `table`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -1,6 +1,6 @@
 //! `npy`: the bytes are an array's file.
 //!
-//! The result must be that of a second reader, which searches the header for its parts and keeps all of the file in
+//! The result must equal that of a second reader, which searches the header for its parts and keeps all of the file in
 //! memory. A simple file written from the result must be read back as the same numbers.
 
 use koel_cli::input::{ReadOptions, Want};

@@ -7,8 +7,8 @@ use crate::driver::{self, KNOWN, UNKNOWN, arm, disarm};
 use crate::operations::{GetMany, GetPinned, Operation, Transfer};
 use crate::{device, in_child, is_child};
 
-/// Fails several functions during an operation at the same time: from which call on, and how many of them. Then the
-/// operation runs again without a fault.
+/// Fails several functions during an operation at the same time; each fault names the first call that fails and the
+/// number of calls. Then the operation runs again without a fault.
 fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
     println!("{} {faults:?}", std::any::type_name::<O>());
     let device = device();

@@ -48,7 +48,7 @@ fn open_devices() -> Vec<Any> {
     found
 }
 
-/// Prints once, to stderr outside of the test runner's capture, what is not tested and why.
+/// Prints once, to stderr outside of the test runner's capture, which tests are skipped and why.
 pub fn skip(what: &str, why: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().expect("nobody panics here").insert(what.to_owned()) {

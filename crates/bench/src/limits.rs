@@ -23,7 +23,7 @@ type Image = <Any as HashBackend>::Buffer<u64>;
 /// The bytes that a copied key moves, in and out.
 pub(super) const COPIED: f64 = 8.0;
 
-/// Accesses a second.
+/// Accesses per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) words: f64,

@@ -13,9 +13,9 @@ use crate::rule::KoelRule;
 /// Replaces joins by [`KoelJoinExec`](crate::KoelJoinExec) in a plan that a worker has decoded and is about to run.
 ///
 /// The planner of a cluster plans stock joins, so koel's operators need not be encoded, and each worker uses the device
-/// it has. One node replaces one other, because some engines count nodes to assign metrics: there are no notes and no
-/// ordered plans, and merges keep their sorts, whatever `koel.notes`, `koel.ordered` and `koel.merges` say. The README
-/// names the engines and where they call this.
+/// it has. One node replaces one other, because some engines count nodes to assign metrics. Therefore there are no
+/// notes and no ordered plans, and merges keep their sorts, whatever the values of `koel.notes`, `koel.ordered` and
+/// `koel.merges`. The README names the engines and where they call this.
 ///
 /// # Errors
 /// The errors of DataFusion when the plan is rebuilt. A join that koel does not support is kept.

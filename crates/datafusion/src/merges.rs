@@ -22,7 +22,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 
-/// A plan in which hash joins that pass `takes` replace sort-merge joins.
+/// Returns a plan in which hash joins replace sort-merge joins, if `takes` accepts them.
 pub(crate) fn hashed(
     plan: Arc<dyn ExecutionPlan>,
     takes: &impl Fn(&HashJoinExec) -> bool,
@@ -95,7 +95,7 @@ fn hash_join(join: &SortMergeJoinExec, [left, right]: [&Arc<dyn ExecutionPlan>; 
     Ok((hashed.schema() == join.schema()).then_some(hashed))
 }
 
-/// The same join, built from the side that is known to be smaller.
+/// Swaps the sides of a join if necessary, so that it is built from the side that is known to be smaller.
 fn smaller_left(join: HashJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
     let known = StatisticsContext::new();
     let of = |plan: &Arc<dyn ExecutionPlan>| known.compute(plan.as_ref(), &StatisticsArgs::new()).ok();

@@ -11,8 +11,8 @@ use std::ffi::{c_char, c_void};
 
 use crate::forward::CL_INVALID_PLATFORM;
 
-// The types distinguish what a calling convention can, and what makes the list readable. All objects of OpenCL are
-// opaque pointers.
+// The types distinguish arguments that a calling convention passes differently, and make the list readable. All objects
+// of OpenCL are opaque pointers.
 type Handle = *mut c_void;
 type Handles = *const Handle;
 type In = *const c_void;

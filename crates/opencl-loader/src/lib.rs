@@ -60,7 +60,7 @@ pub const VARIABLE: &str = "KOEL_OPENCL";
 
 /// The result of the search for an OpenCL library.
 ///
-/// It says nothing about drivers or devices: a library may list zero platforms.
+/// A loaded library need not have drivers or devices: it may list zero platforms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {

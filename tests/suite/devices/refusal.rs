@@ -64,8 +64,8 @@ fn without_a_library_there_is_no_device_no_delay_and_no_panic() {
     assert!(start.elapsed().as_secs() < 5);
 }
 
-/// Builds a nearly full table on the device and on the CPU, and compares their bytes. Returns whether the device built
-/// its own.
+/// Builds a nearly full table on the device and on the CPU, and compares their bytes. Returns whether the device itself
+/// built the first one.
 fn builds<S: Scheme>(device: &OpenCl, scheme: S, keys: &[S::Key], values: &[S::Value]) -> bool
 where
     OpenCl: Runs<S>,

@@ -98,7 +98,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     }
 }
 
-/// More keys of one bucket than its remap entries can lead away: they go to the stash, and are found.
+/// If a bucket has more keys than its remap entries can redirect, they are stored in the stash, and are found.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_crowd_of_one_bucket_is_built_and_found() {

@@ -243,7 +243,7 @@ fn keys_alone_take_four_bytes() {
                 assert_eq!(table.plan().words(), table.capacity().div_ceil(2) as u64);
                 let model: BTreeMap<u32, u32> = keys.iter().map(|&key| (key, 0)).collect();
                 answers(&table, &model);
-                // The same 28 bits below different higher ones.
+                // Keys that differ only in the bits above the lower 28.
                 let wide: Vec<u32> = keys.iter().map(|&key| key | 5 << 28).collect();
                 assert!(!table.contains(&wide).unwrap().contains(&true));
                 assert_eq!(table.stats().unwrap().bucket_bytes, 4);

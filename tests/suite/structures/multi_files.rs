@@ -200,7 +200,7 @@ fn files_store_their_type_and_open_only_as_it() {
         let as_other = MultiTable::<Cpu, koel::Horton>::open(&Cpu::new(), path);
         assert!(matches!(as_other, Err(Error::BadFile { .. })), "{as_other:?}");
 
-        // Its table alone is not a map.
+        // The bytes of the table inside the file are not a map.
         std::fs::write(path, &file.bytes[file.base..]).unwrap();
         assert!(matches!(read_info(path), Err(Error::BadFile { .. })));
         assert!(matches!(HashTable::<Cpu, Cuckoo>::open(&Cpu::new(), path), Err(Error::BadFile { .. })));

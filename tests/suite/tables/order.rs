@@ -9,7 +9,7 @@ use koel::{
     Sequence, Sorted,
 };
 
-/// The same pairs in another order.
+/// Shuffles pairs.
 fn shuffled(pairs: &[(u32, u32)], seed: u64) -> Vec<(u32, u32)> {
     let mut stream = koel::scheme::hash::SplitMix64::new(seed);
     let mut pairs = pairs.to_vec();

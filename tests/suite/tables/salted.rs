@@ -64,7 +64,7 @@ fn files(attack: &Attack, table: &HashTable<Any, AnyScheme>, model: &BTreeMap<u3
     let mapped: HashTable<Cpu, AnyScheme> = open_mapped(&path).unwrap();
     let keys: Vec<u32> = model.keys().copied().collect();
     assert_eq!(mapped.get(&keys).unwrap(), model.values().map(|&value| Some(value)).collect::<Vec<_>>(), "{at}");
-    // The header alone is enough to reject contradictions.
+    // Contradictions are found in the header, so `open_mapped` rejects them too.
     let attempt = (48..112).step_by(4).rev().find(|&at| bytes[at..at + 4] == table.restarts().to_le_bytes()).unwrap();
     for (what, at_byte, with) in [
         ("the old version with a salt", 8, vec![2]),

@@ -6,9 +6,9 @@
 //! alcantara/, breslow/, garcia.rs, garcia/, two_level.rs     one function per experiment: from a device to figures
 //! ```
 //!
-//! An experiment makes one or several figures, because several figures use the same table. If the paper has a model,
-//! its curve is drawn next to the measured one. Where a curve has no point, the table could not be built, and a note
-//! says why. Sizes are limited, so that a paper takes a few minutes on two cores; `--n` sets others.
+//! An experiment returns one or several figures, because several figures use the same table. If the paper has a model,
+//! its curve is drawn next to the measured one. If a curve has no point at some place, the table could not be built,
+//! and a note gives the reason. Sizes are limited, so that a paper takes a few minutes on two cores; `--n` sets others.
 
 mod alcantara;
 mod bench;

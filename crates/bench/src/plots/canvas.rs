@@ -63,7 +63,7 @@ impl Font {
         width(&plain(text), self.size, self.bold).ceil() as i32
     }
 
-    /// The text in lines of at most this width; a wider word gets a line of its own.
+    /// Wraps the text to lines of at most this width; a wider word gets a separate line.
     pub(super) fn wrapped(self, text: &str, width: i32) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {

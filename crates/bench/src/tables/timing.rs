@@ -251,7 +251,7 @@ pub(super) fn all_right(
 /// Compares two columns.
 ///
 /// # Errors
-/// As [`all_right`].
+/// Returns the errors of [`all_right`].
 pub(super) fn same<T: PartialEq + Sync>(what: &str, got: &[T], right: &[T]) -> Result<()> {
     all_right(what, (got.len(), right.len()), &|i| got[i] == right[i])
 }

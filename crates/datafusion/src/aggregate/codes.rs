@@ -1,6 +1,7 @@
-//! Order-preserving conversions of a column's values to integers of 64 bits, and back.
+//! Conversions of a column's values to integers of 64 bits, and back. They preserve the order, except for floats.
 //!
-//! Floats are converted by their bits: -0 is 0, and NaNs of other bits are other values, as in DataFusion's groups.
+//! Floats are converted by their bits, except that -0 becomes 0. NaNs with different bits are different values, as in
+//! DataFusion's groups.
 
 use std::sync::Arc;
 

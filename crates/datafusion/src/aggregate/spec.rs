@@ -90,7 +90,7 @@ impl Spec {
     }
 }
 
-/// The functions that koel supports, and its own.
+/// The functions that koel supports: DataFusion's, and below koel's own.
 const FUNCTIONS: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 const EXACT: [&str; 2] = ["koel_sum", "koel_avg"];
 

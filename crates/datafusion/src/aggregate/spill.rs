@@ -69,7 +69,7 @@ impl Spill {
     }
 }
 
-/// The same aggregate in another mode.
+/// The aggregate `stock` in another mode, with another input.
 fn made(stock: &AggregateExec, mode: AggregateMode, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
     let (functions, filters) = (stock.aggr_expr().to_vec(), stock.filter_expr());
     let (keys, filters) = match (mode.input_mode(), stock.mode().input_mode()) {

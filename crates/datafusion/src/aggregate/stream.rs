@@ -56,7 +56,7 @@ pub(super) fn aggregated(
 /// The state of a partition.
 pub(super) struct Aggregator {
     spec: Arc<Spec>,
-    /// The fallback if there is no memory here.
+    /// The fallback if memory is short.
     spill: Option<Spill>,
     input: SendableRecordBatchStream,
     reservation: MemoryReservation,

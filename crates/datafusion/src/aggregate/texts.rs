@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! up to 12 bytes   length and bytes in one number of 128 bits, which is compared as a number
-//! longer           length and hash in such a number, and the bytes themselves
+//! longer           length and hash in a number of 128 bits, and the bytes themselves
 //! ```
 //!
 //! If a column has more than [`MOST`] different texts, the caller must use another algorithm.

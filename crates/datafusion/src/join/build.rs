@@ -44,7 +44,7 @@ pub(super) struct Build {
     found: Option<Bits>,
     /// The number of probe partitions that have not finished.
     probing: AtomicUsize,
-    /// Kept until the last partition drops it.
+    /// The memory of the columns and the index, reserved until the last partition drops this.
     reservation: MemoryReservation,
     /// The shared build side that the columns and the index belong to, if other joins use it too.
     _shared: Option<Arc<Shared>>,

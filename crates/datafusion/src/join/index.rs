@@ -158,7 +158,7 @@ impl Index {
     pub(super) fn marked_by(&self, row: u32) -> u32 {
         match &self.strategy {
             Strategy::Pairs(_) => row,
-            // A row without a key, and so without a match, has none.
+            // A row without a key has no match, and no first row.
             Strategy::FirstOccurrences { of_row, .. } | Strategy::Prepared { of_row, .. } => {
                 of_row.get(row as usize).copied().filter(|&first| first != NO_ROW).unwrap_or(row)
             }

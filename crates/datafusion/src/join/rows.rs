@@ -148,7 +148,8 @@ impl Spec {
         self.batch(len, column).map(Some)
     }
 
-    /// The rows of a probe batch in a semi, anti or mark join of probe rows; `found` says which have a match.
+    /// The rows of a probe batch in a semi, anti or mark join of probe rows; `found` has a bit for each row with a
+    /// match.
     pub(super) fn of_probe_rows(&self, batch: &RecordBatch, found: BooleanBuffer) -> Result<Option<RecordBatch>> {
         let found = BooleanArray::new(found, None);
         let all = self.batch(batch.num_rows(), |of: &ColumnIndex| match of.side {

@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// A new build side, and whether it is from a file; or what was read before it was refused.
+/// A new build side, and whether it was read from a file; or the part that was read before koel refused it.
 type Made = std::result::Result<(Arc<Shared>, bool), Refused>;
 
 impl Sharing {
@@ -255,7 +255,7 @@ fn one_batch(batches: Vec<RecordBatch>, spec: &Spec, reservation: &MemoryReserva
     }
 }
 
-/// Runs work that takes long, or waits for a device, on a thread for such work.
+/// Runs work that takes long, or waits for a device, on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     joined(SpawnedTask::spawn_blocking(work)).await
 }

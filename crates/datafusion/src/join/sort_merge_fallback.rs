@@ -179,8 +179,8 @@ fn can_merge(join: &HashJoinExec) -> Result<bool> {
     Ok(true)
 }
 
-/// The batches that were read, then the rest. Their memory is released when the reader starts, because it accounts for
-/// its own.
+/// The batches that were read, then the rest. The memory of the batches is released when the reader starts, because the
+/// reader accounts for its own memory.
 fn in_memory(refused: Refused) -> Source {
     let Refused { batches, rest, reservation, .. } = refused;
     let schema = rest.schema();

@@ -191,7 +191,7 @@ async fn changed_files_and_other_queries_are_built_again() {
     assert_eq!(answer(&after, SQL).await, now);
 }
 
-/// A build side that does not depend on files alone is not kept.
+/// A build side that does not depend only on files is not kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn build_sides_of_other_sources_are_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -321,7 +321,7 @@ async fn a_worker_that_was_killed_uses_the_file_again() {
         command.env(WORKER, folder.path()).env("KOEL_UNNAMED_FILES", files);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process")
     };
-    // What a worker prints: how many build sides it mapped and built, and its rows.
+    // The output of a worker: the numbers of build sides that it mapped and built, and its rows.
     let end = |worker: Child| {
         let output = worker.wait_with_output().expect("a process");
         let text = String::from_utf8(output.stdout).expect("text");

@@ -58,7 +58,7 @@ fn spooky(key: u32) -> u32 {
 }
 
 /// CityHash32 by Geoff Pike and Jyrki Alakuijala (`city.cc` of version 1.1, 2012), for four bytes. The post that the
-/// paper cites (reference 59) is older and has functions of 64 and 128 bits alone; the paper hashes to 32.
+/// paper cites (reference 59) is older and has only functions of 64 and 128 bits; the paper hashes to 32.
 fn city(key: u32) -> u32 {
     const C1: u32 = 0xcc9e_2d51;
     const C2: u32 = 0x1b87_3593;
