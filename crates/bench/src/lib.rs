@@ -436,7 +436,7 @@ fn measure_all(
     Ok(())
 }
 
-/// A wrong answer ends the run: a time for it would mean nothing.
+/// A wrong answer ends the run, because its time would be meaningless.
 fn wrong(what: &str, reason: String) -> Failure {
     Failure::Wrong(format!("{what}: {reason}"))
 }

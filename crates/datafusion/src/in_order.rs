@@ -67,7 +67,7 @@ impl KoelInOrderExec {
     }
 }
 
-/// A batch that was read ahead, with its memory until it is taken.
+/// A batch that was read ahead; its memory is reserved until the batch is returned.
 struct Ahead {
     batch: Result<RecordBatch>,
     _permit: Permit,

@@ -4,14 +4,14 @@
 //! partitions are merged or redistributed, and batches are taken as they arrive:
 //!
 //! ```text
-//! CoalescePartitionsExec                               ->  KoelInOrderExec
-//! RepartitionExec of several partitions                ->  the same of KoelInOrderExec: it partitions one input in order
-//! InterleaveExec                                       ->  a union in order, repartitioned
-//! SortExec with a limit, of several partitions         ->  the same of KoelInOrderExec: partitions share a threshold
-//! a join that ends with build rows, of shared build,   ->  its probe side through KoelInOrderExec: otherwise the partition
-//!     several probe partitions                             that finishes last returns them
-//! the plan as a whole, of several partitions           ->  KoelInOrderExec of it, because collecting takes rows as they
-//!                                                          arrive
+//! CoalescePartitionsExec                              ->  KoelInOrderExec
+//! RepartitionExec of several partitions               ->  RepartitionExec of KoelInOrderExec: splits rows in order
+//! InterleaveExec                                      ->  a union in order, repartitioned
+//! SortExec with a limit, of several partitions        ->  SortExec of KoelInOrderExec: partitions share a threshold
+//! a join that ends with build rows, of shared build,  ->  its probe side through KoelInOrderExec: otherwise the
+//!     several probe partitions                            partition that finishes last returns the build rows
+//! the plan as a whole, of several partitions          ->  KoelInOrderExec of it, because collecting returns rows as
+//!                                                         they arrive
 //! ```
 //!
 //! Round-robin exchanges distribute whole batches, so koel's operators return batches of the session's size on every

@@ -56,7 +56,7 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// What its tables hold.
+    /// The contents of its tables.
     pub(super) fn contents(self) -> Contents {
         match self {
             Table::Map | Table::Group => Contents::Map,

@@ -115,7 +115,7 @@ impl KoelBuildCache {
         }
     }
 
-    /// Removes a place in which nothing was built.
+    /// Removes the place of a build side that was not built.
     pub(super) fn forget(&self, identity: u128) {
         let mut kept = self.lock();
         if kept.sides.get(&identity).is_some_and(|entry| entry.bytes == 0) {

@@ -307,7 +307,7 @@ fn refused(join: &HashJoinExec) -> std::result::Result<(), String> {
         for (key, of) in [(left, &build), (right, &probe)] {
             check_key(&key.to_string(), of).map_err(|error| error.to_string())?;
         }
-        // A struct with a null in it equals itself in DataFusion, but nothing in koel.
+        // A struct that contains a null equals itself in DataFusion, but nothing in koel.
         if join.null_equality() == NullEquality::NullEqualsNothing && [&build, &probe].into_iter().any(has_inner_nulls)
         {
             return Err(format!("key {left} is a struct whose fields may be null"));

@@ -1,4 +1,4 @@
-//! Which rows a build side has, as a digest: two build sides with the same digest have the same rows and keys.
+//! Identifies the rows of a build side by a digest: two build sides with the same digest have the same rows and keys.
 //!
 //! ```text
 //! scan        Parquet and Arrow files: address, size, time of change, ETag, version; columns, filter

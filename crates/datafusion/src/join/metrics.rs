@@ -21,7 +21,7 @@ pub(super) struct BuildMetrics {
 
 impl BuildMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, devices: Devices) -> Self {
-        // Of the same type as in `BaselineMetrics`, so that this time is added to that of the probe side.
+        // The same metric type as in `BaselineMetrics`, so that this time is added to that of the probe side.
         let elapsed = MetricBuilder::new(metrics).with_type(MetricType::Summary).elapsed_compute(partition);
         let of = (metrics, partition);
         BuildMetrics {

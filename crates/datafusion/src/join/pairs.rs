@@ -44,7 +44,7 @@ pub(super) struct Slice {
 }
 
 impl Pairs {
-    /// The results of batches, none of which is empty.
+    /// The results of batches; no batch may be empty.
     pub(super) fn new(batches: Vec<RecordBatch>, probe: Probe, at_once: usize) -> Self {
         let rows = 0..batches.first().map_or(0, |batch| batch.num_rows() as u32);
         let piece = JoinRows { left: Vec::new(), right: Vec::new() };

@@ -1,4 +1,4 @@
-//! Which reads of a kernel hit a multiprocessor's first cache, by replaying them.
+//! Replays the reads of a kernel to compute which of them hit the first cache of their multiprocessor.
 //!
 //! ```text
 //! group g runs on multiprocessor g mod M; each runs a fixed number of groups, and starts the next when one ends

@@ -8,7 +8,7 @@ use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
-/// Writes tables to folders of their names: several files each, so that workers have something to share.
+/// Writes tables to folders of their names: several files each, so that they can be divided among workers.
 pub async fn write(folder: &Path, tables: &[(&'static str, Arc<MemTable>)]) -> Result<()> {
     let context = SessionContext::new();
     for (name, table) in tables {
