@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! values    the rows whose value is not null, as 32 or 64 bits, and the groups of these rows (values.rs)
-//! device    counts, sums, least and greatest values by koel's passes
-//! host      128 bits: sums and extremes of decimals, sums for means of integers; text: the row of its extremes
+//! device    counts, sums, minima and maxima, computed by koel's passes
+//! host      128 bits: sums, minima and maxima of decimals, sums for means of integers; text: the row of its minimum or maximum
 //! ```
 //! Sums of integers and decimals are exact or an error. Those of floats, and all means, are exact and rounded once
 //! ([`koel::group::wide`]), so they do not depend on the order of rows or on the device.
@@ -26,17 +26,18 @@ use crate::keys::{Column, Keys};
 use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, last_rows, present};
 use crate::written::mapped;
 
-/// The digits of the widest decimal of 128 bits.
+/// The number of digits of the widest 128-bit decimal.
 pub(crate) const DIGITS: u8 = 38;
 
-/// An aggregate of the values of a group. Nulls are ignored; a group without values has null, and count 0.
+/// An aggregate of the values of a group. Nulls are ignored; the result for a group without values is null, or 0 for
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Function {
     /// The number of values, as Int64.
     Count,
-    /// The sum of the values: of signed integers Int64, of others UInt64, of decimals Decimal128 with 38 digits; of
-    /// floats the exact sum, rounded once to Float64; of booleans the number of true ones, as Int64.
+    /// The sum of the values: Int64 for signed integers, UInt64 for unsigned integers, Decimal128 with 38 digits for
+    /// decimals. For floats, the exact sum, rounded once to Float64; for booleans, the number of true values, as Int64.
     Sum,
     /// The least value. For floats NaN if one of them is NaN; text is compared by its bytes.
     Min,
@@ -157,7 +158,8 @@ pub fn group_by(
 /// Takes rows of a column by number.
 type Take = fn(&Column, &UInt32Array) -> Result<ArrayRef>;
 
-/// As [`group_by`], with columns created by `take`: [`Column::take`] gives batches of one schema, whatever their rows.
+/// As [`group_by`], with columns created by `take`. With [`Column::take`], all batches have the same schema, whatever
+/// their rows.
 pub(crate) fn grouped(
     device: &Any,
     keys: &Keys,
@@ -176,7 +178,7 @@ pub(crate) fn grouped(
     for (column, array) in keys.columns().iter().zip(&arrays) {
         fields.push(Field::new(column.name(), array.data_type().clone(), true));
     }
-    // Rows are counted in the pass that adds up values, if there is one.
+    // If values are added up, the same pass counts the rows.
     let counted = OnceCell::new();
     let rows = aggregations.iter().any(Aggregation::is_count_of_rows).then_some(&counted);
     let (of_columns, of_rows): (Vec<_>, Vec<_>) =
@@ -193,7 +195,7 @@ pub(crate) fn grouped(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// An aggregate of each group. `rows` is the destination of the number of rows, if required.
+/// An aggregate of each group. `rows` receives the number of rows of each group, if it is requested.
 pub(crate) fn aggregated(
     device: &Any,
     groups: &Factorized,
@@ -221,7 +223,7 @@ pub(crate) fn aggregated(
         Function::Last => return take(column, &last_rows(ids, groups.len())),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
-            // A struct that contains a null is a value; a null struct is not.
+            // A struct that contains a null counts as a value; a null struct does not.
             let rows = distinct(device, &pairs, IdOrder::FirstSeen, NullKeys::Group)?;
             let is_there = column.is_there();
             let there = rows.values().iter().filter(|&&row| is_there(row));
@@ -231,7 +233,7 @@ pub(crate) fn aggregated(
         _ => (),
     }
     let values = Values::of(column, ids);
-    // With nulls, the pass over the values does not count all rows.
+    // If there are nulls, the pass over the values does not count all rows.
     let rows = rows.filter(|rows| !values.has_nulls && rows.get().is_none());
     Job { device, groups, column, function: aggregation.function, rows, take }.run(values)
 }
@@ -241,7 +243,7 @@ struct Job<'a> {
     groups: &'a Factorized,
     column: &'a Column,
     function: Function,
-    /// The destination of the numbers of the groups' rows, if required.
+    /// Receives the number of rows of each group, if it is requested.
     rows: Option<&'a OnceCell<Vec<u32>>>,
     take: Take,
 }
@@ -249,11 +251,11 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, values: Values<'_>) -> Result<ArrayRef> {
         let ids = &values.ids[..];
-        // The means of decimals are computed here.
+        // The means of decimals are computed on the host, and need the counts.
         let is_counted =
             values.has_nulls || self.function == Function::Mean && matches!(values.numbers, Numbers::I128(_));
         let counts = is_counted.then(|| counts(self.device, ids, self.groups.len())).transpose()?;
-        // A group that has only nulls has no value.
+        // A group that has only nulls has no value, so its result is null.
         let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match (self.function, &values.numbers) {
@@ -287,7 +289,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether values are numbers rather than dates or times; or booleans, of which the true ones are counted.
+    /// Whether values are numbers (not dates or times), or booleans, of which the true ones are counted.
     fn may_be_added(&self) -> bool {
         let is_number = self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..));
         is_number || self.is_boolean()
@@ -392,7 +394,7 @@ impl Job<'_> {
     }
 }
 
-/// The number of these rows in each group.
+/// The number of rows with each group id.
 fn counts(device: &Any, ids: &[u32], groups: usize) -> Result<Vec<i64>> {
     let counted = group::wide::aggregate::<_, u32>(device, ids, groups, &[], &[Aggregate::Count])?;
     Ok(mapped(&counted.counts, i64::from))
@@ -406,9 +408,9 @@ pub(crate) fn scale(of: &DataType) -> i8 {
     }
 }
 
-/// The sum of decimals of this scale divided by their count and rounded once; NaN if there are none.
+/// The sum of decimals of this scale divided by their count and rounded once; NaN if the count is 0.
 pub(crate) fn decimal_mean(sum: i128, scale: i8, count: i64) -> f64 {
-    /// The most digits of a factor.
+    /// The number of digits of the greatest power of 10 in 64 bits.
     const MOST: u32 = 19;
     let digits = u32::from(scale.unsigned_abs());
     let power = [MOST.min(digits), digits.saturating_sub(MOST)].map(|digits| 10_u64.pow(digits.min(MOST)));
@@ -419,13 +421,13 @@ pub(crate) fn decimal_mean(sum: i128, scale: i8, count: i64) -> f64 {
     }
 }
 
-/// Converts values back to the type of their column; `None` for types without such values.
+/// Converts values back to the type of their column; `None` for types whose values are not such integers.
 fn narrowed(to: &DataType, values: Vec<i128>, nulls: Option<NullBuffer>) -> Option<ArrayRef> {
     macro_rules! as_type {
         ($($pattern:pat => $arrow:ty),* $(,)?) => {
             match to {
                 $($pattern => {
-                    // A group without values has an extreme that may not fit; it is null.
+                    // The value of a group without values may not fit, but is null.
                     let values = mapped(&values, |value| value as <$arrow as ArrowPrimitiveType>::Native);
                     Arc::new(PrimitiveArray::<$arrow>::new(values.into(), nulls).with_data_type(to.clone()))
                 })*

@@ -1,8 +1,8 @@
-//! Arrays that are concatenated by all threads.
+//! Concatenates arrays on all threads.
 //!
 //! Arrow's `concat` uses one thread, and new memory is slow to write for the first time: a sixth of the time of a join
-//! on 16 cores was the concatenation of its right table. Here all threads copy numbers and text. Other types, and
-//! columns of few rows, are left to Arrow.
+//! on 16 cores was the concatenation of its right table. Here all threads copy numbers and text. Arrow concatenates
+//! other types, and columns of few rows.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const LARGE: usize = 1 << 16;
 /// The bytes that a thread copies at a time.
 const BYTES: usize = 1 << 20;
 
-/// The rows of arrays of one type, in one array.
+/// Concatenates arrays of one type.
 ///
 /// # Errors
 /// [`ArrowError`] if there are no arrays, or if the values are longer than their type can address.
@@ -60,7 +60,7 @@ fn bytes<T: ByteArrayType>(pieces: &[ArrayRef]) -> Result<ArrayRef> {
         let offsets = array.value_offsets();
         &array.value_data()[offsets[0].as_usize()..offsets[array.len()].as_usize()]
     });
-    // Where the values of each piece begin, and where they end.
+    // The position at which the values of each piece begin, and the end of the last piece.
     let mut starts = vec![0];
     for values in values.clone() {
         starts.push(starts[starts.len() - 1] + values.len());
@@ -76,8 +76,8 @@ fn bytes<T: ByteArrayType>(pieces: &[ArrayRef]) -> Result<ArrayRef> {
             *to = T::Offset::usize_as(starts[at] + offset.as_usize() - offsets[0].as_usize());
         }
     });
-    // SAFETY: the offsets ascend from 0 to the number of bytes, and those between two of them are a value of a piece,
-    // which is valid for this type.
+    // SAFETY: the offsets ascend from 0 to the number of bytes, and the bytes between two adjacent offsets are a value
+    // of a piece, so they are valid for this type.
     #[expect(unsafe_code, reason = "one thread would check all offsets and texts again")]
     let whole = unsafe {
         GenericByteArray::<T>::new_unchecked(OffsetBuffer::new_unchecked(offsets.into()), copied(values), nulls(pieces))
@@ -88,7 +88,7 @@ fn bytes<T: ByteArrayType>(pieces: &[ArrayRef]) -> Result<ArrayRef> {
 /// The bytes of all pieces.
 fn copied<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Buffer {
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
-    // Aligned for every type, and not more: memory of a greater alignment would be zeroed here, by one thread.
+    // Aligned for every type, but not more: memory with a greater alignment would be zeroed by one thread.
     let mut all = vec![0_i128; len.div_ceil(size_of::<i128>())];
     let (mut rest, mut parts) = (bytemuck::cast_slice_mut(&mut all), Vec::new());
     for piece in pieces {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn text_beyond_its_offsets_is_an_error() {
-        // 2 MiB, 1,024 times.
+        // 2 MiB of text, repeated 1,024 times.
         let piece: ArrayRef = Arc::new(StringArray::from_iter_values((0..LARGE).map(|_| "é".repeat(16))));
         assert!(matches!(concat(&vec![piece; 1_024]), Err(ArrowError::OffsetOverflowError(bytes)) if bytes == 1 << 31));
     }

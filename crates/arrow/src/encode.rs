@@ -1,19 +1,19 @@
-//! Key columns as one column of words: rows have equal words if, and only if, their keys are equal.
+//! Encodes key columns as one column of words: rows have equal words if, and only if, their keys are equal.
 //!
 //! ```text
-//! one column of integers of 32 or 64 bits without nulls    its own buffer (own.rs)
+//! one column of integers of 32 or 64 bits without nulls    its buffer is used (own.rs)
 //! otherwise, for each column of plain values (leaf.rs)
 //!   codes       value - least value;   for strings, the number of the string (strings.rs)
-//!   null        one more code if nulls are equal; otherwise the row's key equals no other
-//!   the word    word * codes + code: as dense as the columns together
-//!   overflow    before words exceed 64 bits, each is replaced by the first row that has it (finder.rs), which is less than
-//!               2^32; a column whose range of values is too wide is split into two halves
+//!   null        one more code if nulls are equal; otherwise no other key equals that of the row
+//!   the word    word * codes + code: a dense numbering of all combinations of codes
+//!   overflow    before words exceed 64 bits, each is replaced by the number of the first row that has it (finder.rs), which is
+//!               less than 2^32; a column whose range of values is too wide is split into two halves
 //! ```
 //!
-//! Words are defined by the keys of one side, the right one of a join. Keys of the other side get the words of equal
-//! keys; a value that does not occur there gets a word that no key has, so its type may be wider. Decimals and
-//! timestamps of another scale are first converted to that of the right side; values that are not whole numbers in it
-//! have no match.
+//! The keys of one side, the right side of a join, define the words. A key of the other side gets the word of the equal
+//! right key. A value that does not occur on the right gets a word that no right key has, so the left type may be
+//! wider. Decimals and timestamps of another scale are first converted to the scale of the right side; values that are
+//! not whole numbers at that scale have no match.
 //!
 //! Words are not hashes: different keys have different words, so keys need not be compared again.
 
@@ -32,9 +32,10 @@ use crate::own::Own;
 use crate::strings::{StringColumn, StringNumbers};
 use crate::written::mapped;
 
-/// The word of a row whose key equals no other, while words are computed.
+/// While words are computed, the word of a row whose key equals no other key.
 const NONE: u64 = u64::MAX;
-/// Words are below it. After them there is one for each side's rows whose keys equal no other, and [`NONE`].
+/// The greatest number of words. After them there are, for each side, one word for rows whose keys equal no other key,
+/// and [`NONE`].
 const MOST: u64 = u64::MAX - 2;
 /// The number of rows that a task processes.
 pub(crate) const CHUNK: usize = 1 << 16;
@@ -82,14 +83,14 @@ impl Width for u64 {
 
 /// The words of keys.
 pub(crate) enum Encoder {
-    /// A buffer of the column itself.
+    /// The buffer of the column.
     Own(Own),
     /// A code for each column of plain values.
     Packed(Packed),
 }
 
 impl Encoder {
-    /// Encodes the right keys of a join, or keys to be grouped. If nulls are not equal, the rows that have one share a
+    /// Encodes the right keys of a join, or keys to be grouped. If nulls are not equal, all rows that have one share a
     /// word that no key of either side has. Hashes of strings have `bits` bits.
     pub(crate) fn fit(device: &Any, keys: &Keys, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
         let columns = all_leaves(keys)?;
@@ -160,10 +161,10 @@ pub(crate) struct Packed {
     count: u64,
 }
 
-/// A column's part of words.
+/// The part of the words that encodes a column.
 enum Part {
     Whole(Box<Step>),
-    /// The upper part, and this number of lower bits, of each value.
+    /// Codes for the upper bits of each value and for this number of lower bits.
     Halves(u32, Box<[Part; 2]>),
 }
 
@@ -180,7 +181,7 @@ struct Step {
 }
 
 enum Coder {
-    /// Values from the least one on.
+    /// Codes of values are their distances from the least value.
     Range {
         least: i128,
         values: u64,
@@ -188,10 +189,10 @@ enum Coder {
     Strings(StringNumbers),
 }
 
-/// Words of the columns so far.
+/// The words of the columns encoded so far.
 struct Making {
     words: Option<Vec<u64>>,
-    /// Words of 32 bits for a single column that fits; then there are no others.
+    /// Words of 32 bits, if the key is a single column whose codes fit.
     narrow: Option<Vec<u32>>,
     count: u64,
 }
@@ -209,7 +210,7 @@ struct Fit<'a> {
 
 impl Packed {
     fn fit(device: &Any, columns: &[Leaf], rows: usize, nulls: NullEquality, bits: u32) -> Result<(Self, Words)> {
-        // For no rows the number is still one, so that products are not 0.
+        // The number is 1 if there are no rows, so that products are not 0.
         let fit = Fit { device, rows: rows.max(1) as u64, nulls, bits, is_alone: columns.len() == 1 };
         let mut making = Making { words: None, narrow: None, count: 1 };
         let parts = columns.iter().map(|column| fit.part(column, &mut making)).collect::<Result<_>>()?;
@@ -259,7 +260,7 @@ impl Fit<'_> {
         column: &Leaf,
         coder: Coder,
         values: u64,
-        // The numbers of strings.
+        // The number of each string.
         known: Option<Vec<u32>>,
         making: &mut Making,
     ) -> Result<Part> {
@@ -293,7 +294,7 @@ impl Fit<'_> {
         Ok(Part::Whole(Box::new(step)))
     }
 
-    /// Replaces each word by the first row that has it.
+    /// Replaces each word by the number of the first row that has it.
     fn numbered(&self, words: &mut [u64]) -> Result<Finder> {
         let (finder, first_occurrences) = Finder::build(self.device, words)?;
         put_numbers(words, &first_occurrences);
@@ -342,8 +343,8 @@ impl Step {
         }
     }
 
-    /// The codes as words of 32 bits, if `count` of them fit and they need no change: this avoids a copy of 64 bits.
-    /// `none` replaces [`NONE`].
+    /// The codes as words of 32 bits, if `count` of them fit and they need no renumbering: this avoids a copy of 64
+    /// bits. `none` replaces [`NONE`].
     fn narrow(&self, column: &Leaf, count: u64, none: u64) -> Option<Vec<u32>> {
         match (&self.coder, &self.own) {
             (Coder::Range { least, values }, None) if is_narrow(count) => {
@@ -354,7 +355,7 @@ impl Step {
         }
     }
 
-    /// The word of each row's code: its distance from the least value, or [`NONE`].
+    /// The word of each row, from its code: its distance from the least value, or [`NONE`].
     fn distances<W: Copy + Default + Send + Sync>(
         &self,
         column: &Leaf,
@@ -370,7 +371,7 @@ impl Step {
         })
     }
 
-    /// The code of each row, from the numbers of the strings.
+    /// The code of each row, from the number of its string.
     fn codes_of_strings(&self, column: &Leaf, strings: &StringColumn, of: &[u32]) -> Vec<u64> {
         let null = self.null.unwrap_or(NONE);
         strings.by_row(column, of, null, |number| if number == NO_ROW { NONE } else { number.into() })
@@ -394,7 +395,7 @@ fn put_numbers(words: &mut [u64], numbers: &[u32]) {
     });
 }
 
-/// Adds a code to each word.
+/// Combines each word with a further code, one of `count`.
 fn combine(words: &mut [u64], codes: &[u64], count: u64) {
     words.par_chunks_mut(CHUNK).zip(codes.par_chunks(CHUNK)).for_each(|(words, codes)| {
         for (word, &code) in words.iter_mut().zip(codes) {
@@ -415,7 +416,7 @@ fn finished(mut words: Vec<u64>, count: u64, none: u64) -> Words {
     Words::Wide(words.into())
 }
 
-/// Whether this number of words, and the word of rows whose keys equal no other, fit in 32 bits.
+/// Whether `count` words, and one more for rows whose keys equal no other key, fit in 32 bits.
 fn is_narrow(count: u64) -> bool {
     count < u64::from(u32::MAX)
 }

@@ -5,10 +5,10 @@ use arrow_schema::{ArrowError, DataType};
 use crate::name::{shown, shown_name};
 use crate::wide::{is_too_narrow, wide_type};
 
-/// The result of every fallible operation here.
+/// The result of the fallible operations of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error. Inputs are never changed.
+/// An error. Inputs are not changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -32,7 +32,7 @@ pub enum Error {
          both sides"
     )]
     KeyCount {
-        /// The number of key columns on the left, or of all.
+        /// The number of key columns on the left, or in total.
         left: usize,
         /// The number of key columns on the right.
         right: usize,
@@ -47,7 +47,7 @@ pub enum Error {
         column: String,
         /// The number of its rows.
         rows: usize,
-        /// The number of rows of the others.
+        /// The number of rows of the other columns.
         expected: usize,
     },
     /// A type that keys cannot have.
@@ -119,7 +119,7 @@ pub enum Error {
         /// The type of sums.
         sum: DataType,
     },
-    /// Different keys with equal hashes, whatever the seed: keys that were chosen to collide.
+    /// Different keys with equal hashes under all seeds that were tried: the keys were chosen to collide.
     #[error("different keys have equal hashes under the seeds {first} to {last}: give another seed")]
     HashCollisions {
         /// The first seed.
@@ -127,7 +127,7 @@ pub enum Error {
         /// The last seed.
         last: u64,
     },
-    /// A prepared side of joins that does not belong to this join.
+    /// A prepared side that does not belong to this join.
     #[error("the prepared side has other {what}: {there}; the join needs {wanted}: prepare it again")]
     OtherSide {
         /// What differs: columns, keys or nulls.
@@ -143,23 +143,23 @@ pub enum Error {
          deduplicate fewer documents at a time"
     )]
     LimitTooSmall {
-        /// The number of documents read so far.
+        /// The number of documents that were read so far.
         rows: u64,
-        /// The bytes that these need.
+        /// The number of bytes that these documents need.
         needed: u64,
         /// The limit.
         limit: u64,
     },
-    /// What koel reports.
+    /// An error of koel.
     #[error(transparent)]
     Koel(#[from] koel::Error),
-    /// What Arrow reports.
+    /// An error of Arrow.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
 
 impl Error {
-    /// Whether values did not fit one array, so that fewer rows may fit.
+    /// Whether values did not fit in one array, in which case fewer rows may fit.
     pub fn is_too_long(&self) -> bool {
         match self {
             Error::NotOneArray { .. } => true,
@@ -174,10 +174,10 @@ impl Error {
 pub struct Cast {
     /// The column.
     pub column: String,
-    /// Whether it is the left one of a join.
+    /// Whether it is the left column of a join.
     pub is_left: bool,
-    /// The type: one of the other column's kind with at least as many digits and decimal places. Float64 rounds
-    /// integers above 2^53, and timestamps may have a smaller range than dates.
+    /// The type to cast to: of the same kind as the other column, with at least as many digits and decimal places.
+    /// Float64 rounds integers above 2^53, and timestamps may have a smaller range than dates.
     pub to: DataType,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers of words: the first row with each word.
+//! Numbers words by the first row with each word.
 
 use koel::Any;
 use koel::group::FirstRows;

@@ -1,11 +1,11 @@
-//! Groups of rows with equal keys: their numbers, and their first rows.
+//! Groups rows with equal keys: computes the number of each row's group, and the first row of each group.
 //!
 //! ```text
 //! words      keys as words (encode.rs)
 //! numbers    koel's factorize: 0, 1, .. in order of first occurrence
 //! rows       the first row of each number
-//! ascending  sorts the keys of the first rows, and replaces the numbers by their ranks: keys of one column of plain values
-//!            are sorted as words on the device, others as rows of bytes by Arrow
+//! ascending  sorts the keys of the first rows, and replaces the numbers by their ranks: keys that are one column of plain
+//!            values are sorted as words on the device, others as rows of bytes by Arrow
 //! ```
 
 use std::cmp::Ordering;
@@ -25,26 +25,26 @@ use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
 use crate::written::{mapped, written_bits};
 
-/// The most groups that are sorted on the CPU, whatever the device.
+/// The number of groups below which they are sorted on the CPU, whatever the device.
 const FEW: usize = 1 << 16;
 
-/// The value under the null of a row without a group.
+/// The value under the null that marks a row without a group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
 /// How rows with a null in their key are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum NullKeys {
-    /// Null is a key like any other: its rows are a group.
+    /// Null is a key like any other: the rows with it are a group.
     #[default]
     Group,
-    /// They do not belong to a group, as with `dropna` in pandas.
+    /// Rows with a null do not belong to any group, as with `dropna` in pandas.
     Drop,
 }
 
 /// The groups of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorized {
-    /// The number of each row's group; null for rows without a group.
+    /// The number of each row's group; null if the row does not belong to a group.
     pub codes: UInt32Array,
     /// The first row of each group. The keys of groups are the values of the key columns in these rows
     /// ([`Column::take`](crate::Column::take)).
@@ -73,8 +73,8 @@ impl Factorized {
 
 /// Groups rows with equal keys, and numbers the groups.
 ///
-/// With [`IdOrder::Ascending`], groups are in the order of their keys, column after column: NaN after all numbers, and
-/// null after all values.
+/// With [`IdOrder::Ascending`], groups are ordered by their keys, column by column: NaN follows all numbers, and null
+/// follows all values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -125,7 +125,7 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
         Words::Wide(words) => group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1,
     };
     let mut rows = first_rows(&codes);
-    // At most one group consists of the rows with nulls.
+    // All rows with nulls have the same word, and so are one group at most.
     let dropped = encoder.null_word().and_then(|null| {
         rows.iter().position(|&row| match &words {
             Words::Narrow(words) => u64::from(words[row as usize]) == null,
@@ -150,11 +150,11 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
     Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
 }
 
-/// The first row of each number; the numbers must be in order of first occurrence.
+/// The first row of each group number; the numbers must be in order of first occurrence.
 fn first_rows(codes: &[u32]) -> Vec<u32> {
     let end = |codes: &[u32]| codes.iter().max().map_or(0, |&greatest| greatest + 1);
     let ends: Vec<u32> = codes.par_chunks(CHUNK).map(end).collect();
-    // The chunks that contain new numbers, and the first of those.
+    // The chunks that contain new numbers, each with the first of them.
     let (mut pieces, mut next) = (Vec::new(), 0);
     for (start, end) in (0..).step_by(CHUNK).zip(ends) {
         if end > next {
@@ -192,10 +192,10 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
 }
 
-/// The order of distinct keys of one column, if its values are close enough to each other to be words.
+/// The order of distinct keys of one column, if all values from the least to the greatest fit in a word.
 fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Vec<u32>>> {
     let ([column], [array]) = (keys.columns(), columns) else { return Ok(None) };
-    // Types of several columns, and text, do not have such words.
+    // Text, and types that consist of several columns, have no such words.
     if leaf::scales(column.name(), array.data_type())?.len() != 1 || !plain_type(array.data_type()).is_primitive() {
         return Ok(None);
     }
@@ -212,7 +212,7 @@ fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> R
     let ranks = || there.iter().map(|&group| values[group as usize].rank());
     let (least, greatest) = ranks().fold((i128::MAX, i128::MIN), |ends, rank| (ends.0.min(rank), ends.1.max(rank)));
     let between = greatest.wrapping_sub(least) as u128;
-    // On a bus they would take longer than a sort on the CPU.
+    // Few values take less time on the CPU than their transfer to a device.
     let (few, cpu) = (there.len() < FEW, Any::Cpu(Cpu::new()));
     let device = if few { &cpu } else { device };
     let distance = |rank: i128| rank.wrapping_sub(least) as u128;
@@ -235,7 +235,8 @@ fn by_bytes(columns: &[ArrayRef]) -> Result<Vec<u32>> {
     let options = SortOptions { descending: false, nulls_first: false };
     let field = |column: &ArrayRef| SortField::new_with_options(column.data_type().clone(), options);
     let converter = RowConverter::new(columns.iter().map(field).collect())?;
-    // Sorting the bytes sorts the keys. Arrow sorts -0 before 0, and a NaN with a sign before all numbers.
+    // The order of the bytes is that of the keys, except that Arrow sorts -0 before 0, and a NaN with a sign before all
+    // numbers.
     let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
     let bytes = converter.convert_columns(&columns)?;
     let mut order: Vec<u32> = (0..bytes.num_rows() as u32).collect();

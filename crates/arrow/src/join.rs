@@ -1,12 +1,12 @@
 //! Joins of tables by their key columns.
 //!
 //! ```text
-//! index    the right keys as words (encode.rs), and koel's index of them
-//! join     the left keys as words, and koel's join: the pairs of rows, by left rows, then right rows, both ascending
+//! index    the right keys as words (encode.rs), and koel's index of these words
+//! join     the left keys as words, and koel's join: pairs of rows, ordered by left row, then by right row
 //! ```
 //!
-//! The result is row numbers, with which any column can be gathered ([`Column::take`](crate::Column::take)): only rows
-//! of the result are copied.
+//! The result consists of row numbers, with which any column can be gathered ([`Column::take`](crate::Column::take)):
+//! only rows of the result are copied.
 
 use arrow_array::{BooleanArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
@@ -20,8 +20,8 @@ use crate::keys::Keys;
 use crate::kind::check_types;
 use crate::prepared::{Hashed, SavedIndex};
 
-/// The rows of a join, by number: each left row with each matching right row, in the order of left rows, then of right
-/// rows; in right and full joins followed by the right rows without a match.
+/// The rows of a join, by number: each left row with each matching right row, ordered by left row, then by right row.
+/// In right and full joins, the right rows without a match follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joined {
     /// The left row; null for a right row without a match in a right or full join.
@@ -62,7 +62,7 @@ fn numbers(rows: Vec<u32>, may_miss: bool) -> UInt32Array {
     UInt32Array::new(rows.into(), nulls.filter(|nulls| nulls.null_count() > 0))
 }
 
-/// An index of right keys, for joins with any number of left keys.
+/// An index of right keys, which can be joined with any number of tables of left keys.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,7 +83,7 @@ pub struct RightKeys {
     pub(crate) index: Index,
 }
 
-/// How left keys become words.
+/// How left keys are converted to words.
 enum Coding {
     Dense(Encoder),
     /// For an index that can be saved.
@@ -98,9 +98,9 @@ pub(crate) enum Index {
 impl RightKeys {
     /// Creates an index of right keys.
     ///
-    /// Cost: a pass over each column, and koel's build of an index; for strings also their hashes, a table of them, and
-    /// a comparison of each string with its first occurrence. Memory: 8 bytes per row and column while words are
-    /// computed.
+    /// Cost: a pass over each column, and koel's build of an index; for strings also their hashes, a table of the
+    /// hashes, and a comparison of each string with its first occurrence. Memory: 8 bytes per row and column while
+    /// words are computed.
     ///
     /// # Errors
     /// [`Error::UnsupportedKey`](crate::Error::UnsupportedKey), or what koel reports.
@@ -123,7 +123,7 @@ impl RightKeys {
         RightKeys { keys, coding: Coding::Hashed(hashed), index: Index::Wide(index.into()) }
     }
 
-    /// The index of hashes, if it is one.
+    /// The index of hashes; `None` for other indexes.
     pub(crate) fn saved(&self) -> Option<&SavedIndex> {
         match (&self.coding, &self.index) {
             (Coding::Hashed(_), Index::Wide(index)) => index.as_join_index(),
@@ -154,11 +154,11 @@ impl RightKeys {
         Ok(Joined::of(rows, how))
     }
 
-    /// Joins left keys with the right keys, and passes the result on in pieces of this number of rows, in order, so
-    /// that it is never in memory as a whole. `start` is first called with the total number of rows.
+    /// Joins left keys with the right keys, and passes on the result in pieces of this number of rows, in order, so
+    /// that the whole result is never in memory. `start` is called once before, with the total number of rows.
     ///
     /// # Errors
-    /// As [`join`](Self::join), and those of the functions, after which the join stops.
+    /// As [`join`](Self::join), and those of the two functions. The join stops at the first error.
     pub fn join_pieces<E: From<crate::Error>>(
         &self,
         left: &Keys,
@@ -179,7 +179,7 @@ impl RightKeys {
         }
     }
 
-    /// For each left row, whether its key is among the right keys.
+    /// Returns for each left row whether its key is among the right keys.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -190,7 +190,7 @@ impl RightKeys {
         Ok(BooleanArray::new(BooleanBuffer::from(there), None))
     }
 
-    /// The words of left keys, of the width of the index.
+    /// The words of left keys, which have the width of the index.
     pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
         let words = match (&self.coding, self.saved()) {
@@ -253,7 +253,7 @@ pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullE
     RightKeys::new(device, right, nulls)?.join(left, how)
 }
 
-/// For each left row, whether its key is among the right ones: never null.
+/// Returns for each left row whether its key is among the right keys. The result has no nulls.
 ///
 /// # Errors
 /// As [`RightKeys::join`].

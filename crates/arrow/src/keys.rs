@@ -109,8 +109,8 @@ impl Column {
         taken.and_then(within_offsets).map_err(|error| self.refused(error))
     }
 
-    /// As [`take`](Self::take), but if rows do not fit the type of the column, the result has offsets of 64 bits
-    /// (LargeUtf8, LargeBinary, LargeList) and dictionaries with keys of 32 bits.
+    /// As [`take`](Self::take), but if the rows do not fit the type of the column, the result has 64-bit offsets
+    /// (LargeUtf8, LargeBinary, LargeList) and dictionaries with 32-bit keys.
     ///
     /// # Errors
     /// [`Error::Arrow`] for an invalid row number; [`Error::NotOneArray`] for rows that do not fit these types either,
@@ -127,7 +127,7 @@ impl Column {
         }
     }
 
-    /// Adds the name of the column to an error if the result does not fit its type.
+    /// Adds the name of the column to an error that reports that the result does not fit its type.
     fn refused(&self, error: ArrowError) -> Error {
         match is_too_narrow(&error) {
             true => Error::NotOneArray { column: self.name.clone(), found: self.data_type.clone() },
@@ -139,7 +139,7 @@ impl Column {
     ///
     /// # Errors
     /// [`Error::NotOneArray`] for more than 2 GiB of text, and for pieces whose dictionaries together have more values
-    /// than their keys can number ([`plain`](Self::plain) helps).
+    /// than their keys can number ([`plain`](Self::plain) avoids this).
     pub fn one_piece(&self) -> Result<Self> {
         let whole = match &self.chunks[..] {
             [one] => Arc::clone(one),
@@ -155,7 +155,7 @@ impl Column {
     /// The same rows, with values instead of dictionaries, also in structs.
     ///
     /// # Errors
-    /// [`Error::NotOneArray`] if the values of a piece, one for each row, are more than 2 GiB of text.
+    /// [`Error::NotOneArray`] if the values of a piece, one per row, are more than 2 GiB of text.
     pub fn plain(&self) -> Result<Self> {
         let chunks = self.chunks.iter().map(plain).collect::<std::result::Result<_, ArrowError>>();
         let chunks = chunks.map_err(|error| self.refused(error))?;
@@ -163,12 +163,12 @@ impl Column {
         Ok(Column { name: self.name.clone(), data_type, chunks, starts, rows: self.rows })
     }
 
-    /// Where the pieces begin.
+    /// The first row of each piece.
     pub(crate) fn starts(&self) -> &Starts {
         &self.starts
     }
 
-    /// Whether a row is not null.
+    /// Whether any row is not null.
     pub fn has_values(&self) -> bool {
         self.chunks.iter().any(|chunk| chunk.logical_null_count() < chunk.len())
     }
@@ -184,7 +184,7 @@ impl Column {
     }
 }
 
-/// Row numbers have 32 bits, and the last one marks a missing row.
+/// Checks the number of rows: row numbers have 32 bits, and the last one marks a missing row.
 fn check_rows(rows: usize) -> Result<()> {
     const MOST: u64 = u32::MAX as u64 - 1;
     match rows as u64 {
@@ -195,7 +195,8 @@ fn check_rows(rows: usize) -> Result<()> {
     }
 }
 
-/// The key columns of a table: one or more, of equal length. The key of a row is its values in all of them.
+/// The key columns of a table: at least one, all of the same length. The key of a row consists of its values in all of
+/// them.
 #[derive(Clone, Debug)]
 pub struct Keys {
     columns: Vec<Column>,
@@ -220,7 +221,7 @@ impl Keys {
         Ok(Keys { columns, rows })
     }
 
-    /// Keys with these arrays, which are called 0, 1, .. in messages.
+    /// Keys with these arrays, which error messages call 0, 1, and so on.
     ///
     /// # Errors
     /// As [`Keys::new`].
@@ -228,7 +229,7 @@ impl Keys {
         Keys::new(arrays.iter().enumerate().map(|(i, array)| Column::new(i.to_string(), Arc::clone(array))).collect())
     }
 
-    /// Keys with the columns of these names, in batches of one schema.
+    /// Keys with the columns of these names in batches of one schema.
     ///
     /// # Errors
     /// As [`Keys::new`] and [`Column::of_batches`].

@@ -1,4 +1,4 @@
-//! The types whose values can be equal, which the sides of a join must have.
+//! Which types have values that can be equal: the key columns of both sides of a join must have such types.
 
 use arrow_schema::{DataType, IntervalUnit};
 
@@ -15,13 +15,13 @@ enum Kind {
     Boolean,
     /// Of any scale.
     Decimal,
-    /// Of 256 bits and this scale.
+    /// Of 256 bits, with this scale.
     WideDecimal(i8),
     Date32,
     Date64,
     /// Times, timestamps and durations of any unit.
     Time,
-    /// Whether it has a time zone, and so is a point in time that the zone only affects in output.
+    /// Whether it has a time zone. If so, it is a point in time, and the zone only affects its output.
     Timestamp(bool),
     Duration,
     Interval(IntervalUnit),
@@ -58,8 +58,8 @@ impl Kind {
     }
 }
 
-/// Returns an error if the keys of the two sides of a join cannot be equal. [`join`](fn@crate::join) calls it before
-/// anything is built. A column whose rows are all null, or whose type is Null, can be compared with any type.
+/// Returns an error if the keys of the two sides of a join cannot be equal. [`join`](fn@crate::join) calls it before it
+/// builds an index. A column whose rows are all null, or whose type is Null, can be compared with any type.
 ///
 /// Cost: if two types differ, a check of the nulls of both columns.
 ///
@@ -71,13 +71,13 @@ pub fn check_types(left: &Keys, right: &Keys) -> Result<()> {
     check_pairs(left, right, |left, right| is_null(left) || is_null(right))
 }
 
-/// As [`check_types`], by types alone, for tables whose rows are not in memory.
+/// As [`check_types`], but checks types only, for tables whose rows are not in memory.
 pub(crate) fn check_kinds(left: &Keys, right: &Keys) -> Result<()> {
     check_pairs(left, right, |_, _| false)
 }
 
-/// The scale at which the values of both sides are integers, for each column of plain values; `None` if no scales
-/// differ.
+/// The scales at which the values of both sides are integers, one for each column of plain values; `None` if all scales
+/// are equal.
 pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>> {
     let all = |keys: &Keys| -> Result<Vec<i8>> {
         let each = keys.columns().iter().map(|column| scales(column.name(), column.data_type()));
@@ -88,8 +88,8 @@ pub(crate) fn common_scales(left: &Keys, right: &Keys) -> Result<Option<Vec<i8>>
 }
 
 /// Whether values of two types can be equal. Decimals of up to 128 bits, times, timestamps and durations are compared
-/// by value, whatever their scale or unit. Types that keys cannot have are reported as [`Error::UnsupportedKey`]
-/// instead, which has more detail.
+/// by value, whatever their scale or unit. Types that keys cannot have are not checked here, because
+/// [`Error::UnsupportedKey`] reports them with more detail.
 pub fn can_be_equal(left: &DataType, right: &DataType) -> bool {
     Kind::of(left) == Kind::of(right)
 }
@@ -105,7 +105,7 @@ fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) 
     };
     let Some((left, right)) = pairs.find(differ) else { return Ok(()) };
     let (left_type, right_type) = (left.data_type(), right.data_type());
-    // A cast does not help if keys cannot have one of the types.
+    // A cast does not help if one of the types cannot be the type of a key.
     scales(left.name(), left_type).and(scales(right.name(), right_type))?;
     Err(Error::TypeMismatch {
         left: left.name().into(),
@@ -116,8 +116,8 @@ fn check_pairs(left: &Keys, right: &Keys, may_differ: impl Fn(&Column, &Column) 
     })
 }
 
-/// The cast that makes two columns comparable: to the type of the other side if it represents all values, or to a wider
-/// type of its kind.
+/// The cast that makes two columns comparable: to the type of the other side if that type represents all values, and
+/// otherwise to a wider type of the same kind.
 fn cast(left: &Column, right: &Column) -> Option<Cast> {
     let of_right = |to| Some(Cast { column: right.name().into(), is_left: false, to });
     let of_left = |to| Some(Cast { column: left.name().into(), is_left: true, to });
@@ -127,7 +127,7 @@ fn cast(left: &Column, right: &Column) -> Option<Cast> {
     }
 }
 
-/// Whether a decimal keeps all of its digits with this scale and 76 digits in all.
+/// Whether a decimal keeps all of its digits if it has this scale and 76 digits in total.
 fn fits(of: &DataType, scale: i8) -> bool {
     match plain_type(of) {
         DataType::Decimal32(digits, own)
@@ -140,8 +140,8 @@ fn fits(of: &DataType, scale: i8) -> bool {
     }
 }
 
-/// The type to cast values of one type to, so that they can equal those of another type; `None` if the other one must
-/// be cast.
+/// The type to which values must be cast so that they can equal values of another type; `None` if the values of the
+/// other type must be cast instead.
 fn widened(from: &DataType, to: &DataType) -> Option<DataType> {
     match (Kind::of(from), Kind::of(to)) {
         (Kind::Null | Kind::Other | Kind::Struct(_), _) | (_, Kind::Null | Kind::Other | Kind::Struct(_)) => None,
@@ -201,7 +201,7 @@ mod tests {
             let [left, right] = [left, right].map(|of| Column::new("k", new_empty_array(&of)));
             assert_eq!(cast(&left, &right), Some(Cast { column: "k".into(), is_left, to }));
         }
-        // The first type would not suffice.
+        // A cast to the type of the other side would lose values.
         let [left, right] =
             [decimal(38, 0), DataType::Decimal256(76, 39)].map(|of| Column::new("k", new_empty_array(&of)));
         assert_eq!(cast(&left, &right), None);
@@ -233,7 +233,7 @@ mod tests {
                 let error = check_types(&keys(left.clone()), &keys(right.clone())).expect_err("two kinds").to_string();
                 assert!(error.contains(&format!("is {}", left.data_type())), "{error}");
                 assert!(error.contains(&right.data_type().to_string()), "{error}");
-                // A date is not a text of a float, and there is no cast.
+                // A date cannot equal a text or a float, and no cast changes that.
                 let has_none = |of: &ArrayRef| matches!(of.data_type(), DataType::Float64 | DataType::Decimal128(..));
                 let is_day = |of: &ArrayRef| matches!(of.data_type(), DataType::Date32 | DataType::Timestamp(..));
                 let advice = if has_none(left) && is_day(right) { "cast both to one type" } else { "cast `k` to " };

@@ -1,12 +1,12 @@
 //! Key columns split into columns of plain values.
 //!
 //! ```text
-//! integers, dates, times, timestamps, durations, decimals of 32, 64 and 128 bits    the same values
+//! integers, dates, times, timestamps, durations, decimals of 32, 64 and 128 bits    the values, unchanged
 //! booleans                    0 and 1
-//! floats                      their values, where -0 is 0 and there is one NaN
+//! floats                      their values, with 0 in place of -0 and a single NaN
 //! intervals                   a column per part;     decimals of 256 bits: two halves
-//! text and binary             the same values; a dictionary of them: its values, and the index of each row
-//! other dictionaries          the values of the rows
+//! text and binary             the values, unchanged; a dictionary of them: its values, and the index of each row
+//! other dictionaries          the value of each row
 //! structs                     whether each is valid, and a column per field
 //! ```
 //!
@@ -23,11 +23,11 @@ use crate::keys::Column;
 use crate::take::take;
 use crate::written::{mapped, written_in_pieces};
 
-/// A column of plain values, in pieces. A clone shares them.
+/// A column of plain values, in pieces. A clone shares the pieces.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) pieces: Vec<Piece>,
-    /// A value `v` represents `v / 10^scale`: decimal places, or 3 for milliseconds.
+    /// A value `v` represents `v / 10^scale`: the scale is the number of decimal places, or 3 for milliseconds.
     pub(crate) scale: i8,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Values {
     Bytes(Bytes),
 }
 
-/// Strings of bytes, and the index of each row, unless row i has string i.
+/// Strings of bytes, and the index of each row's string; without indices, row i has string i.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     pub(crate) strings: Strings,
@@ -83,7 +83,7 @@ impl Strings {
         }
     }
 
-    /// Their address in memory: equal addresses are the same strings, as long as both are alive.
+    /// The address of the strings in memory. Equal addresses mean the same strings, as long as both arrays exist.
     pub(crate) fn place(&self) -> [usize; 3] {
         match self {
             Strings::Small(offsets, bytes) => [offsets.as_ptr().addr(), bytes.as_ptr().addr(), offsets.len()],
@@ -106,11 +106,11 @@ impl Strings {
 
 /// A value of fixed width, compared as an integer.
 pub(crate) trait Fixed: Copy + Send + Sync {
-    /// An integer that is equal only for equal values.
+    /// An integer that is equal for equal values only.
     type Whole: Ord + Copy + Send + Sync;
     fn whole(self) -> Self::Whole;
     fn widen(whole: Self::Whole) -> i128;
-    /// A number that is ordered as the values are, NaN last, and equal for equal values.
+    /// A number that has the order of the values, with NaN last, and is equal for equal values.
     fn rank(self) -> i128;
 }
 
@@ -148,7 +148,7 @@ impl Fixed for f64 {
     }
     #[inline(always)]
     fn rank(self) -> i128 {
-        // The bits of positive doubles are ordered as the doubles are, and those of negative ones in reverse.
+        // The bits of positive doubles have the order of the doubles, and those of negative doubles the reverse order.
         let bits = self.whole();
         i128::from(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
     }
@@ -170,7 +170,7 @@ impl Fixed for f32 {
     }
 }
 
-/// Runs the body with `$values` as a slice of the type of values of fixed width; the other body is for strings.
+/// Runs the first body with `$values` as a slice, if values have a fixed width; the other body is for strings.
 macro_rules! with_values {
     ($of:expr, |$values:ident| $body:expr, |$bytes:ident| $other:expr) => {
         match $of {
@@ -192,7 +192,7 @@ macro_rules! with_values {
 pub(crate) use with_values;
 
 impl Piece {
-    /// Replaces what was written for the nulls among the rows from `start` on.
+    /// Replaces the written elements of null rows. The first element is that of the row `start`.
     pub(crate) fn replace_nulls<T: Copy>(&self, start: usize, written: &mut [T], by: T) {
         if let Some(nulls) = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
             for (to, row) in written.iter_mut().zip(start..) {
@@ -205,35 +205,35 @@ impl Piece {
 }
 
 impl Leaf {
-    /// A vector with an element per row, written by all threads: `write` gets a piece's number, a row of it, and the
-    /// elements of the rows from there on.
+    /// A vector with an element per row, written by all threads. `write` receives the number of a piece, a row of it,
+    /// and the elements of this row and of following rows.
     #[inline]
     pub(crate) fn written<T: Copy + Default + Send>(&self, write: impl Fn(usize, usize, &mut [T]) + Sync) -> Vec<T> {
         written_in_pieces(self.pieces.iter().map(|piece| piece.rows), write)
     }
 
-    /// Whether a row is null.
+    /// Whether any row is null.
     pub(crate) fn has_nulls(&self) -> bool {
         self.pieces.iter().any(|piece| piece.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0))
     }
 
-    /// Whether its values are strings.
+    /// Whether the values are strings.
     pub(crate) fn is_bytes(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece.values, Values::Bytes(_)))
     }
 
-    /// The number of bits of the lower half of each value, if values must be split.
+    /// The number of lower bits at which values are split, if they must be split.
     pub(crate) fn half_bits(&self) -> u32 {
         if self.pieces.iter().any(|piece| matches!(piece.values, Values::I128(_))) { 64 } else { 32 }
     }
 
-    /// The upper part and the `bits` lower ones of each value: two columns that together are equal where this one is.
-    /// Both sides of a join are split at the same bit, whatever their types.
+    /// The upper part and the `bits` lower bits of each value: two columns that are both equal exactly where this
+    /// column is. Both sides of a join are split at the same bit, whatever their types.
     pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
             let wide = |value: T| T::widen(value.whole());
-            // Values of 64 bits are split at 32: the upper part of a wider one, which equals none of them, must not
-            // wrap.
+            // Values of 64 bits are split at bit 32. The upper part of a wider value must not wrap, because that value
+            // does not equal any of them.
             let upper = |value: i128| i64::try_from(value >> bits).unwrap_or(i64::MAX);
             [
                 Values::I64(mapped(values, |value| upper(wide(value))).into()),
@@ -249,7 +249,7 @@ impl Leaf {
         [upper, lower].map(|pieces| Leaf { pieces, scale: self.scale })
     }
 
-    /// The same numbers at another scale. A number that is not whole at this scale, or exceeds 128 bits, becomes
+    /// The same numbers at another scale. A number that is not whole at this scale, or exceeds 128 bits, is replaced by
     /// [`NO_NUMBER`].
     pub(crate) fn at_scale(&self, scale: i8) -> Leaf {
         fn scaled<T: Fixed>(values: &[T], steps: i32) -> Values {
@@ -275,14 +275,14 @@ impl Leaf {
     }
 }
 
-/// Replaces a number that a scale cannot represent. No decimal equals it, because decimals of 128 bits have at most 38
+/// Replaces numbers that are not whole at a scale. No decimal equals it, because decimals of 128 bits have at most 38
 /// digits.
 const NO_NUMBER: i128 = i128::MAX;
 
-/// The message for types without Arrow arrays.
+/// The error message for types that no Arrow array has.
 const NO_ARRAYS: &str = "no array can have this type: use a type of Arrow's format";
 
-/// The columns of plain values of a column. Comparable types have equally many.
+/// Splits a column into columns of plain values. Comparable types have the same number of them.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
     let none;
     let chunks = if chunks.is_empty() {
@@ -302,9 +302,9 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     Ok(leaves)
 }
 
-/// The columns of plain values of a left column, for a right column of another kind, if one of the two has only nulls:
-/// they are those of nulls of the right type. A left value, if there is one, has no match, because there are no right
-/// values.
+/// The columns of plain values of a left column for a right column of another kind, if one of the two columns has only
+/// nulls. They are those of a column of the right type with only nulls. Left values, if there are any, have no match,
+/// because then there are no right values.
 pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
     let missing = new_null_array(right, left.len());
     let mut leaves = leaves(left.name(), right, &[missing])?;
@@ -314,16 +314,16 @@ pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
     Ok(leaves)
 }
 
-/// A column without rows.
+/// An array without rows.
 ///
 /// # Errors
-/// [`Error::UnsupportedKey`] if the type cannot be a key, or not even the type of an array.
+/// [`Error::UnsupportedKey`] if the type cannot be the type of a key, or of any array.
 fn empty(name: &str, data_type: &DataType) -> Result<ArrayRef> {
     scales(name, data_type)?;
     Ok(new_empty_array(data_type))
 }
 
-/// The columns of plain values of a type, by their scales.
+/// The scales of the columns of plain values into which a type is split.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`].
@@ -423,7 +423,7 @@ fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut
             put(Values::I64(values.iter().map(|value| value.nanoseconds).collect()));
         }
         DataType::Struct(_) => {
-            // A null struct differs from one whose fields are null.
+            // A null struct differs from a struct whose fields are null.
             let there = (0..rows).map(|row| u8::from(nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))).collect();
             put(Values::U8(there));
             for field in chunk.as_struct().columns() {
@@ -475,7 +475,7 @@ fn strings(array: &ArrayRef) -> Option<Strings> {
 }
 
 /// The index of each row's value; unspecified for nulls.
-// One of the types is the type of the cast.
+// One of the types is already the type of the cast.
 #[allow(clippy::unnecessary_cast)]
 fn dictionary_keys(array: &ArrayRef) -> ScalarBuffer<u32> {
     downcast_dictionary_array! {

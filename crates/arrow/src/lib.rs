@@ -1,4 +1,5 @@
-//! Joins, groups, distinct rows and numbers of Arrow columns, with koel: one answer, in one order, on every device.
+//! Joins, groups, distinct rows and numbers of Arrow columns, with koel: the same result, in the same order, on every
+//! device.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,10 +26,10 @@
 //! intervals, text and binary of every layout, dictionaries of any of these, structs, and several columns together.
 //! Results are exact: hashes find candidates, and values are compared.
 //!
-//! The sides of a join may differ in type, but not in kind: integers of any width, text of any layout, decimals of any
-//! scale, times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms equals 1500 us, and no
-//! number of seconds. A column of nulls only can be joined with any type. Types of two kinds are
-//! [`Error::TypeMismatch`], with a cast that fixes it.
+//! The key types of the two sides of a join may differ, but must be of the same kind: integers of any width, text of
+//! any layout, decimals of any scale, times, timestamps and durations of any unit. Values are compared exactly: 1.5 ms
+//! equals 1500 us, but not any number of seconds. A column that has only nulls can be joined with any type. Keys of two
+//! different kinds are [`Error::TypeMismatch`], which names a cast that fixes it.
 //!
 //! # Order
 //!
@@ -47,21 +48,21 @@
 //! keys.rs                 columns in pieces, by name
 //! kind.rs                 types that can be equal
 //! leaf.rs                 columns split into plain values
-//! encode.rs, own.rs       plain values as one word per row;  strings.rs, finder.rs: numbers of strings and of words
+//! encode.rs, own.rs       plain values as one word per row;  strings.rs, finder.rs: numbers for strings and for words
 //! join.rs, group.rs       koel's joins and groups of words;  probe.rs: left keys in batches
 //! aggregate.rs, values.rs sums, extremes, means of groups;  partial.rs: aggregates of chunks of rows, merged
 //! prepared/               the right side of joins, which can be saved, mapped and shared
 //! external/               joins and groups under a memory limit
 //! dedup/                  duplicate texts, equal or similar
 //! sizes.rs                the memory of rows
-//! take.rs, concat.rs      rows of columns that are gathered, and arrays that are concatenated, by all threads
-//! canonical.rs            floats for the order of ascending groups;  plain.rs: dictionaries replaced by their values
-//! wide.rs                 results that exceed their types: text of more than 2 GiB
+//! take.rs, concat.rs      gather rows of columns, and concatenate arrays, on all threads
+//! canonical.rs            floats with a unique form, to sort groups;  plain.rs: replaces dictionaries by their values
+//! wide.rs                 results that exceed the limits of their types: text of more than 2 GiB
 //! written.rs              vectors that are written by all threads
 //! ```
 //!
-//! Cost: a pass over each key column in addition to koel's work on words ([`koel::group`], [`mod@koel::join`]); a
-//! column of 32-bit or 64-bit integers without nulls is used in place. The host's work runs on rayon's threads.
+//! Cost: a pass over each key column in addition to koel's work on words ([`koel::group`], [`mod@koel::join`]). A
+//! column of 32-bit or 64-bit integers without nulls is used in place. The work on the host runs on rayon's threads.
 
 mod aggregate;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A column of integers of 32 or 64 bits without nulls, whose buffer is used as the column of words.
 //!
-//! A left column of the same type, in one piece and without nulls, is used in place too. Any other is copied: a value
-//! that right rows may have keeps its bits, and all others become a word that no right row has.
+//! A left column of the same type, in one piece and without nulls, is used in place too. Any other left column is
+//! copied: a value between the least and the greatest right value keeps its bits, and others become a word that no
+//! right row has.
 
 use std::mem::discriminant;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ pub(crate) struct Own {
     limits: OnceLock<Limits>,
 }
 
-/// The values of the right rows.
+/// The range of the values of the right rows.
 #[derive(Clone, Copy)]
 struct Limits {
     least: i128,
@@ -58,7 +59,7 @@ impl Limits {
             Values::I64(_) => (i64::MIN.into(), i64::MAX.into()),
             _ => (0, u64::MAX.into()),
         };
-        // Ranges are of at most 2^64 values.
+        // A range contains at most 2^64 values.
         let behind = least + values as i128;
         let spare = if values == 0 {
             0
@@ -73,9 +74,9 @@ impl Limits {
     }
 }
 
-/// The first value from `first` on that does not occur in a column.
+/// The least value that is at least `first` and does not occur in a column.
 fn absent(piece: &Piece, first: i128) -> i128 {
-    // Of rows + 1 consecutive values, at least one is missing.
+    // Of `rows + 1` consecutive values, at least one does not occur.
     let neighbours = piece.rows as u128 + 1;
     let mut there = BooleanBufferBuilder::new(piece.rows + 1);
     there.append_n(piece.rows + 1, false);
@@ -98,7 +99,7 @@ fn widened<T: Fixed>(value: T) -> i128 {
     T::widen(value.whole())
 }
 
-/// The buffer of a column that can be used in place.
+/// The buffer of a column, if it can be used in place.
 fn own_words(column: &Leaf) -> Option<Words> {
     let [piece] = &column.pieces[..] else { return None };
     if piece.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) {
@@ -113,7 +114,7 @@ fn own_words(column: &Leaf) -> Option<Words> {
     })
 }
 
-/// The words of a column of another type, or with nulls.
+/// The words of a left column that has another type, or nulls.
 fn copied<W: Copy + Default + Send + Sync>(left: &Leaf, limits: Limits, word: impl Fn(u64) -> W + Sync) -> Vec<W> {
     let spare = word(limits.spare);
     left.written(|number, row, to| {

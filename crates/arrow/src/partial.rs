@@ -1,11 +1,11 @@
-//! Aggregates of groups on all threads.
+//! Aggregates groups on all threads.
 //!
 //! ```text
-//! few groups   a chunk of the rows per thread, each with a state per group; states of later chunks are merged into
-//!              those of the first, in the order of rows
-//! many groups  a range of the groups per thread, which adds the rows of these groups: no states are merged
-//!              rows are skipped a block at a time where all groups of the block are in other ranges, as they mostly are
-//!              where groups are numbered by first occurrence and equal keys are near each other
+//! few groups   each thread aggregates a chunk of the rows, with a state per group; states of later chunks are merged
+//!              into those of the first chunk, in the order of rows
+//! many groups  each thread aggregates the rows of a range of the groups: no states are merged
+//!              blocks of rows are skipped if all of their groups are in other ranges; that is common if groups are
+//!              numbered by first occurrence and equal keys are close to each other
 //! ```
 
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::encode::CHUNK;
 use crate::group::NO_GROUP;
 use crate::written::written;
 
-/// Rows of a chunk for each group: with fewer, merging takes as long as aggregating.
+/// The least number of rows per group in a chunk. With fewer rows, merging takes as long as aggregating.
 const ROWS_OF_A_GROUP: usize = 8;
-/// Rows of a block.
+/// The number of rows of a block.
 const BLOCK: usize = 1 << 10;
 
-/// Returns a state per group: `add` adds the row at a position to the state of its group, and `merge` adds the state of
-/// later rows. Rows whose id is not that of a group are ignored.
+/// Returns a state per group. `add` adds the row at a position to the state of its group, and `merge` adds the state of
+/// later rows. Rows whose id is not the number of a group are ignored.
 pub(crate) fn by_group<S: Copy + Default + Send>(
     ids: &[u32],
     groups: usize,
@@ -37,14 +37,14 @@ pub(crate) fn by_group<S: Copy + Default + Send>(
     }
 }
 
-/// The states, computed in ranges of `size` groups.
+/// Computes the states in ranges of `size` groups.
 fn in_ranges<S: Copy + Default + Send>(
     ids: &[u32],
     groups: usize,
     size: usize,
     add: impl Fn(&mut S, usize) + Sync,
 ) -> Vec<S> {
-    // The least and the greatest group of each block. The greatest number is that of no group.
+    // The least and the greatest group of each block. The greatest number means that there is no group.
     let ends = |block: &[u32]| {
         let ends = (u32::MAX, 0);
         block.iter().filter(|&&id| id != NO_GROUP).fold(ends, |(least, most), &id| (least.min(id), most.max(id)))
@@ -68,7 +68,7 @@ fn in_ranges<S: Copy + Default + Send>(
     states
 }
 
-/// The states, computed in chunks of this many rows.
+/// Computes the states in chunks of this number of rows.
 fn in_chunks<S: Copy + Default + Send>(
     ids: &[u32],
     groups: usize,
@@ -94,8 +94,8 @@ fn in_chunks<S: Copy + Default + Send>(
     merged.unwrap_or_else(|| vec![S::default(); groups])
 }
 
-/// A sum of up to 2^63 numbers of 128 bits. It does not depend on the order of additions, and does not overflow on the
-/// way.
+/// A sum of up to 2^63 numbers of 128 bits. It does not depend on the order of additions, and intermediate sums cannot
+/// overflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exact {
     upper: i128,
@@ -114,7 +114,7 @@ impl Exact {
         self.lower += other.lower;
     }
 
-    /// The sum, if 128 bits hold it.
+    /// The sum, if it fits in 128 bits.
     pub(crate) fn sum(self) -> Option<i128> {
         let upper = self.upper + (self.lower >> 64) as i128;
         i64::try_from(upper).ok().map(|upper| i128::from(upper) << 64 | (self.lower & u128::from(u64::MAX)) as i128)
@@ -129,7 +129,7 @@ mod tests {
     fn states_do_not_depend_on_chunks() {
         let groups = 7;
         let ids: Vec<u32> = (0..1000_u32).map(|row| if row % 10 == 9 { NO_GROUP } else { row * row % 6 }).collect();
-        // The rows of a group in their order, as digits of a hash that depends on it.
+        // Encodes the rows of a group as digits of a hash that depends on their order.
         let (digit, base) = (|row: usize| row as u64 + 1, 1_000_003_u64);
         let add = |state: &mut (u64, u64), row: usize| {
             *state = (state.0.wrapping_mul(base).wrapping_add(digit(row)), state.1 + 1);

@@ -1,4 +1,4 @@
-//! Dictionaries: a check that those of several pieces fit in one, and conversion to values.
+//! Checks whether the dictionaries of several pieces fit in one, and replaces dictionaries by their values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use arrow_schema::{ArrowError, DataType, Field};
 
 use crate::take::take;
 
-/// Returns an error if dictionaries of pieces may together have more values than their keys can number: Arrow, which
-/// concatenates them, would panic.
+/// Returns an error if the dictionaries of pieces may together have more values than their keys can number. Arrow would
+/// panic when it concatenates them.
 ///
 /// # Errors
 /// [`ArrowError::DictionaryKeyOverflowError`].
@@ -26,7 +26,8 @@ pub(crate) fn check_dictionaries(chunks: &[ArrayRef]) -> Result<(), ArrowError> 
     }
 }
 
-/// Whether dictionaries of these pieces fit in one, at every depth. A dictionary that several pieces share counts once.
+/// Whether the dictionaries of these pieces fit in one, at every depth. A dictionary that several pieces share counts
+/// once.
 fn fit(pieces: &[&ArrayData]) -> bool {
     let Some(first) = pieces.first() else { return true };
     if let DataType::Dictionary(keys, _) = first.data_type() {

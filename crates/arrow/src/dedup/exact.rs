@@ -1,10 +1,10 @@
 //! Equal units of text.
 //!
 //! ```text
-//! pass      each batch -> its units and their numbers; those without text are kept at once
+//! pass      each batch -> its units and their numbers; units without text are kept at once
 //! groups    the least number of each distinct text (GroupBy, which spills what exceeds the limit)
-//! kept rows the units are also buffered, or in a temporary file beyond a quarter of the limit, and joined with the
-//!           groups by their texts
+//! kept rows the units are also buffered, or written to a temporary file beyond a quarter of the limit, and joined with
+//!           the groups by their texts
 //! ```
 
 use std::borrow::Cow;
@@ -29,16 +29,16 @@ use crate::external::{Batches, GroupBy, Join, Limit, Of, Output, Spooled};
 use crate::group::NullKeys;
 use crate::plain::plain_type;
 
-/// Rows whose units a task makes.
+/// The number of rows that a task splits into units.
 const ROWS: usize = 1 << 8;
-/// The columns of units.
+/// The columns of a table of units.
 const TEXT: usize = 0;
 const NUMBER: usize = 1;
 
-/// What the first pass has found so far.
+/// The results of the first pass so far.
 struct Pass {
     found: Duplicates,
-    /// The units, if they are read again.
+    /// The units, if they are read a second time.
     spooled: Option<Spooled>,
 }
 
@@ -51,7 +51,7 @@ impl Dedup<'_> {
         with_kept_rows: bool,
     ) -> std::result::Result<Duplicates, E> {
         let units = self.schema_of_units(plain_type(schema.field(at).data_type()));
-        // The units and the groups take up to a quarter of the limit each.
+        // The units and the groups may each take a quarter of the limit.
         let limit = if with_kept_rows { self.limit.part(2) } else { self.limit.clone() };
         let spooled = |schema| with_kept_rows.then(|| Spooled::buffered(schema, &limit.part(2)));
         let spooled_units = spooled(&units);
@@ -96,12 +96,12 @@ impl Dedup<'_> {
         Arc::new(Schema::new(vec![Field::new("text", text, true), Field::new("number", DataType::UInt64, false)]))
     }
 
-    /// Whether texts are compared as they are.
+    /// Whether texts are compared without any change.
     fn is_as_read(&self) -> bool {
         self.unit == Unit::Document && self.normalize.is_off()
     }
 
-    /// The units of a batch, numbered; those that are not compared are kept.
+    /// The units of a batch with their numbers; units that are not compared are marked as kept.
     fn units(&self, found: &mut Duplicates, batch: &RecordBatch, at: usize, units: &SchemaRef) -> Result<RecordBatch> {
         let column = Texts::of(batch.column(at))?;
         let rows = column.rows();
@@ -133,7 +133,7 @@ impl Dedup<'_> {
         )?)
     }
 
-    /// For each row, the first with its text; and the number of bytes that were spilled.
+    /// For each row, the first row with the same text; and the number of bytes that were spilled.
     fn kept_rows(
         &self,
         found: &Duplicates,
@@ -166,7 +166,7 @@ impl Dedup<'_> {
     }
 }
 
-/// The texts that are compared, of each unit; `None` for units that are kept: nulls, and blank lines.
+/// The text of each unit as it is compared; `None` for units that are always kept: nulls, and blank lines.
 fn keys(rows: &[Option<&str>], unit: Unit, normalize: Normalize) -> Vec<Option<String>> {
     if unit == Unit::Document {
         return rows.iter().map(|text| text.map(|text| normalize.apply(text).into_owned())).collect();

@@ -1,7 +1,7 @@
 //! Duplicate texts of a column: equal ones, by document, paragraph or line, and similar ones.
 //!
-//! The table is read twice. The first pass finds the duplicates, and keeps no text that exceeds the memory limit; the
-//! second pass removes them:
+//! The table is read twice. The first pass finds the duplicates, without keeping more text in memory than the limit
+//! allows; the second pass removes them:
 //!
 //! ```text
 //! find     exact    units of text, numbered -> GroupBy -> the least number of each distinct text      (exact.rs, units.rs)
@@ -13,7 +13,8 @@
 //! parameters.rs  parameters, checked                  signatures.rs signatures, in memory or in a temporary file
 //! ```
 //!
-//! Of duplicates the first one is kept, in the order of rows. The result does not depend on the device, the number of
+//! The first of several duplicates, in the order of rows, is kept. The result does not depend on the device, the number
+//! of
 //! threads, the memory limit, or how the table is divided into batches.
 
 mod exact;
@@ -76,7 +77,7 @@ pub struct Dedup<'a> {
     pub devices: &'a [Any],
     /// The column of text.
     pub column: &'a str,
-    /// What is compared, and removed.
+    /// The unit of text that is compared and removed.
     pub unit: Unit,
     /// How similar documents are found; `None` finds equal ones.
     pub near: Option<Near>,
@@ -97,7 +98,7 @@ pub struct Duplicates {
     pub units: u64,
     /// Units that are duplicates of earlier ones.
     pub duplicates: u64,
-    /// Bytes written to temporary files: by the grouping, of texts, or of signatures.
+    /// Bytes written to temporary files by the grouping, for texts, or for signatures.
     pub spilled: u64,
     kept: Vec<u64>,
     kept_rows: Option<Vec<u32>>,
@@ -126,10 +127,10 @@ impl Duplicates {
 
 impl Dedup<'_> {
     /// Finds the duplicates of a table with this schema. `with_kept_rows` also computes [`Duplicates::kept_rows`], for
-    /// documents: of equal ones, their text is kept meanwhile, in a temporary file if it exceeds a quarter of the
+    /// documents. To find equal documents, it buffers their text, in a temporary file if it exceeds a quarter of the
     /// limit.
     ///
-    /// Null is not a text: such rows are kept. So are lines and paragraphs without any text.
+    /// Null is not a text: rows with null are kept. So are lines and paragraphs without any text.
     ///
     /// Memory beyond the limit's share of batches: a bit per unit; with `with_kept_rows` 4 bytes per row; for similar
     /// documents about 64 bytes per row, and their signatures in a temporary file if they do not fit.
@@ -153,7 +154,7 @@ impl Dedup<'_> {
         }
     }
 
-    /// The schema of rows without duplicates: a text that is cut is not in a dictionary.
+    /// The schema of rows without duplicates. Texts that are shortened are not in a dictionary.
     ///
     /// # Errors
     /// As [`find`](Self::find).
@@ -221,13 +222,13 @@ impl std::fmt::Debug for Dedup<'_> {
 pub struct Filter<'a> {
     dedup: &'a Dedup<'a>,
     found: &'a Duplicates,
-    /// The next row, or unit.
+    /// The number of the next row, or unit.
     next: u64,
 }
 
 impl Filter<'_> {
-    /// The rows of the next batch without duplicates. Of lines and paragraphs, the rest of a text is kept, and a row is
-    /// dropped if all of its text was removed.
+    /// The rows of the next batch without duplicates. If units are lines or paragraphs, the rest of each text is kept,
+    /// and rows are dropped whose whole text was removed.
     ///
     /// # Errors
     /// As [`Dedup::find`].
@@ -257,8 +258,8 @@ impl Filter<'_> {
         all[start..(start + rows).min(all.len())].to_vec().into()
     }
 
-    /// The texts of the next batch without duplicates: as in [`batch`](Self::batch), but a text of which nothing is
-    /// left is empty, and its row is kept.
+    /// The texts of the next batch without duplicates, as in [`batch`](Self::batch), but every row is kept: a text that
+    /// was removed completely becomes empty.
     ///
     /// # Errors
     /// As [`Dedup::find`].
@@ -266,7 +267,7 @@ impl Filter<'_> {
         Ok(self.shortened(batch)?.0)
     }
 
-    /// The texts of a batch without duplicates, and whether anything is left of each.
+    /// The texts of a batch without duplicates, and for each text whether any part of it is left.
     fn shortened(&mut self, batch: &RecordBatch) -> Result<(ArrayRef, BooleanArray)> {
         let unit = self.dedup.unit;
         let column = Texts::of(batch.column(self.dedup.place(&batch.schema())?))?;

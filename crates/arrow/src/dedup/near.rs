@@ -1,15 +1,15 @@
 //! Similar documents.
 //!
 //! ```text
-//! for each band    rows with equal words in it are a group (koel's factorize of a hash of the words)
-//!                  each row of a group is compared with the group's first row; it is united with that row if at least the
-//!                  threshold of the words of their signatures are equal
-//!                  rows that differ from it are compared with the first of themselves, and so on, at most LEADERS times
-//! unite            union-find, in which the root of a cluster is its least row
+//! for each band    rows with equal words in the band form a group (koel's factorize of a hash of the words)
+//!                  each row of a group is compared with the group's first row, and united with it if the fraction of equal
+//!                  words of their signatures reaches the threshold
+//!                  the remaining rows are compared with the first one of them, and so on, at most LEADERS times
+//! unite            union-find, in which the root of a cluster is its first row
 //! ```
 //!
-//! Rows are compared by the order of rows, bands one after the other, so the clusters are the same on every device and
-//! thread count. Hashes that are equal by chance only cost a comparison.
+//! Rows are compared in the order of rows, and bands are processed one after the other, so the clusters are the same on
+//! every device and thread count. Hashes that are equal by chance only cost a comparison.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ use crate::error::{Error, Result};
 use crate::group::{NullKeys, factorize};
 use crate::keys::Keys;
 
-/// The most rows of a group of one band with which others are compared. It bounds the work on groups of rows that share
-/// a band, but are not similar.
+/// The greatest number of rows of a group with which the other rows of the group are compared. It bounds the work on
+/// groups whose rows share a band, but are not similar.
 const LEADERS: usize = 64;
-/// Rows that a task sketches: a signature each, in one allocation.
+/// The number of rows that a task sketches: their signatures are in one allocation.
 const ROWS: usize = 1 << 8;
-/// The most words of the signatures of a task.
+/// The greatest number of words of all signatures of a task.
 const WORDS: usize = 1 << 18;
 /// Bytes per row for clusters, hashes of a band, and their groups.
 const OF_A_ROW: u64 = 64;
@@ -60,7 +60,7 @@ impl Dedup<'_> {
                 }
                 words
             };
-            // A few tasks at a time, because signatures may be longer than texts.
+            // Only a few tasks at a time, because signatures may be longer than texts.
             let each = (WORDS / near.num_perm).clamp(1, ROWS);
             for rows in rows.chunks(each * rayon::current_num_threads()) {
                 for words in rows.par_chunks(each).map(sketch).collect::<Vec<_>>() {
@@ -100,7 +100,8 @@ impl Dedup<'_> {
             let range = band * words..(band + 1) * words;
             let hash = |signature: &[Word]| {
                 let words = &signature[range.clone()];
-                // The bytes of words differ by machine, and the result does not depend on them.
+                // The byte order of words depends on the machine. The result does not, because it depends only on which
+                // hashes are equal.
                 xxh3_64(bytemuck::cast_slice(words))
             };
             let keys: ArrayRef = Arc::new(UInt64Array::new(signatures.map(hash)?.into(), nulls.clone()));
@@ -128,7 +129,7 @@ impl Dedup<'_> {
     }
 }
 
-/// Clusters of rows: each row refers to a row of its cluster that is not greater, and the least row to itself.
+/// Clusters of rows: each row refers to itself or to an earlier row of its cluster, and the first row to itself.
 struct Clusters {
     parents: Vec<u32>,
 }
@@ -138,7 +139,7 @@ impl Clusters {
         Clusters { parents: (0..rows as u32).collect() }
     }
 
-    /// The least row of a row's cluster.
+    /// The first row of a row's cluster.
     fn first(&self, mut row: u32) -> u32 {
         while self.parents[row as usize] != row {
             row = self.parents[row as usize];
@@ -151,7 +152,7 @@ impl Clusters {
         self.parents[a.max(b) as usize] = a.min(b);
     }
 
-    /// As [`first`](Self::first), and halves the path of the row, so that paths do not become long.
+    /// As [`first`](Self::first), but also halves the path of the row, so that paths remain short.
     fn halved(&mut self, mut row: u32) -> u32 {
         while self.parents[row as usize] != row {
             let parent = self.parents[self.parents[row as usize] as usize];
@@ -161,8 +162,8 @@ impl Clusters {
         row
     }
 
-    /// Unites rows with similar ones of their groups. A pair is the first row of a group and another one; pairs are in
-    /// the order of the latter.
+    /// Unites rows with similar rows of their groups. A pair consists of the first row of a group and another row of
+    /// it; pairs are ordered by the latter.
     fn unite_similar(&mut self, mut pairs: Vec<(u32, u32)>, signatures: &Signatures, least: usize) -> Result<()> {
         for _ in 0..LEADERS {
             if pairs.is_empty() {
@@ -172,7 +173,7 @@ impl Clusters {
                 Ok(self.first(first) == self.first(row) || signatures.equal(first, row)? >= least)
             });
             let are_similar = compared.collect::<Result<Vec<bool>>>()?;
-            // The first row that differs is the first of the others.
+            // The first row that differs is the one with which the other remaining rows are compared.
             let mut others = std::collections::HashMap::new();
             let mut rest = Vec::new();
             for (&(first, row), is_similar) in pairs.iter().zip(are_similar) {
@@ -191,7 +192,7 @@ impl Clusters {
         Ok(())
     }
 
-    /// Lets each row refer to the least row of its cluster.
+    /// Makes each row refer to the first row of its cluster.
     fn shorten(&mut self) {
         for row in 0..self.parents.len() {
             self.parents[row] = self.parents[self.parents[row] as usize];

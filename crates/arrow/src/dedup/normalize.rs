@@ -1,20 +1,20 @@
-//! What is ignored when texts are compared.
+//! Removes differences that comparisons of texts ignore.
 
 use std::borrow::Cow;
 
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// What is ignored when texts are compared; by default nothing. Steps are applied in the order of the fields.
+/// The differences that comparisons of texts ignore; none by default. Steps are applied in the order of the fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Normalize {
-    /// The composition of characters: texts are compared in Unicode's normalization form C.
+    /// Different compositions of characters: texts are compared in Unicode's normalization form C.
     pub nfc: bool,
-    /// Case: texts are compared in lower case, by Unicode's rules without a language.
+    /// Case: texts are converted to lower case, by Unicode's rules that do not depend on a language.
     pub case: bool,
     /// Punctuation and symbols: only letters, digits, combining marks and white space are compared.
     pub punctuation: bool,
-    /// The kind and length of white space, and any at the ends.
+    /// The kind and length of white space, and white space at both ends.
     pub whitespace: bool,
 }
 
@@ -22,7 +22,7 @@ impl Normalize {
     /// The names of the steps.
     pub const NAMES: [&'static str; 4] = ["nfc", "case", "punctuation", "whitespace"];
 
-    /// These steps, and the one of this name; `None` if there is no such step.
+    /// Enables the step of this name in addition; `None` if there is no such step.
     #[must_use]
     pub fn with(mut self, name: &str) -> Option<Normalize> {
         match name {
@@ -40,7 +40,7 @@ impl Normalize {
         self == Normalize::default()
     }
 
-    /// The text that is compared.
+    /// The text as it is compared.
     pub(super) fn apply(self, text: &str) -> Cow<'_, str> {
         let mut text = Cow::Borrowed(text);
         if self.nfc && !text.is_ascii() && !is_nfc(&text) {

@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 
-/// What is compared and removed.
+/// The unit of text that is compared and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Unit {
     /// Whole texts.
@@ -32,17 +32,17 @@ impl Unit {
     }
 }
 
-/// How similar documents are found.
+/// The parameters of the search for similar documents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// The words of a shingle. A document with fewer words is one shingle.
+    /// The number of words of a shingle. A document with fewer words is one shingle.
     pub ngram: usize,
-    /// The words of a signature, 1 to 4096: the permutations of MinHash.
+    /// The number of words of a signature, 1 to 4096: the permutations of MinHash.
     pub num_perm: usize,
-    /// The Jaccard similarity of shingles, above 0 and at most 1, from which documents are duplicates. It is estimated
-    /// as the fraction of equal words of signatures.
+    /// The least Jaccard similarity of the shingles of duplicates, above 0 and at most 1. It is estimated as the
+    /// fraction of equal words of signatures.
     pub threshold: f64,
-    /// The number of bands; `None` is the best one for the threshold.
+    /// The number of bands; `None` chooses the best one for the threshold.
     pub bands: Option<usize>,
     /// The seed of all hashes.
     pub seed: u64,
@@ -78,7 +78,7 @@ impl Near {
         }
     }
 
-    /// The number of bands, and the words of each.
+    /// The number of bands, and the number of words of each.
     pub fn banding(&self) -> (usize, usize) {
         match self.bands {
             Some(bands) => (bands, self.num_perm / bands),
@@ -86,13 +86,14 @@ impl Near {
         }
     }
 
-    /// The number of equal words from which signatures are similar.
+    /// The least number of equal words of similar signatures.
     pub(super) fn least_equal(&self) -> usize {
         (0..self.num_perm).find(|&equal| equal as f64 / self.num_perm as f64 >= self.threshold).unwrap_or(self.num_perm)
     }
 }
 
-/// The bands and their words that minimise the mean area of errors; of equals the one with the fewest bands.
+/// The number of bands and of their words that minimise the mean area of errors; if several do, those with the fewest
+/// bands.
 fn best_banding(words: usize, threshold: f64) -> (usize, usize) {
     let mut best = (f64::INFINITY, (1, words));
     for bands in 1..=words {
@@ -114,7 +115,7 @@ fn area(curve: impl Fn(f64) -> f64, start: f64, end: f64) -> f64 {
     (0..steps).map(|step| curve(start + (step as f64 + 0.5) * STEP) * STEP).sum()
 }
 
-/// A power by multiplications alone, so that it has the same bits on every machine.
+/// A power by multiplications only, so that it has the same bits on every machine.
 fn power(mut base: f64, mut exponent: usize) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
@@ -131,7 +132,7 @@ fn power(mut base: f64, mut exponent: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// `datasketch.MinHashLSH(threshold=t, num_perm=k)`, version 1.6.5: its `b` and `r`.
+    /// `b` and `r` of `datasketch.MinHashLSH(threshold=t, num_perm=k)`, version 1.6.5.
     #[test]
     fn bands_are_those_of_datasketch() {
         for (words, threshold, expected) in

@@ -1,7 +1,7 @@
-//! The signatures of all documents: in memory, or in a temporary file once they exceed their part of the limit.
+//! The signatures of all documents: in memory, or in a temporary file once they exceed their share of the limit.
 //!
-//! Signatures are fixed in length, so that any can be read by its row. The file is as in `external/spill.rs`: it has no
-//! name, and is gone however the process ends.
+//! Signatures have a fixed length, so that each can be read by its row. As in `external/spill.rs`, the file has no
+//! name, and disappears however the process ends.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,24 +12,24 @@ use super::sketch::Word;
 use crate::error::{Error, Result};
 use crate::external::{Limit, read_at, write_at};
 
-/// Words that a thread reads at a time.
+/// The number of words that a thread reads at a time.
 const WORDS: usize = 1 << 19;
 
 #[derive(Debug)]
 pub(super) struct Signatures {
-    /// The words of a signature.
+    /// The number of words of a signature.
     length: usize,
-    /// Signatures that are not in the file: all, or those after its end.
+    /// Signatures that are not in the file: all, or those that follow it.
     buffered: Vec<Word>,
     file: Option<File>,
-    /// Words in the file.
+    /// The number of words in the file.
     written: u64,
     most: usize,
     folder: PathBuf,
 }
 
 impl Signatures {
-    /// None yet, of this length.
+    /// No signatures yet; each has this length.
     pub(super) fn new(length: usize, limit: &Limit) -> Signatures {
         let most = usize::try_from(limit.bytes() / 4).unwrap_or(usize::MAX) / size_of::<Word>();
         Signatures { length, buffered: Vec::new(), file: None, written: 0, most, folder: limit.folder().into() }
@@ -37,7 +37,7 @@ impl Signatures {
 
     /// Adds the signatures of further rows.
     pub(super) fn push(&mut self, words: &[Word]) -> Result<()> {
-        // A vector that grows has up to twice its length.
+        // A growing vector may have a capacity of twice its length.
         if self.buffered.len() + words.len() > self.most / 2 {
             self.flush()?;
         }
@@ -49,7 +49,7 @@ impl Signatures {
         Ok(())
     }
 
-    /// Ends the writing: all are in memory, or all in the file.
+    /// Completes the signatures: all are in memory, or all are in the file.
     pub(super) fn finish(&mut self) -> Result<()> {
         if self.file.is_some() { self.flush() } else { Ok(()) }
     }
@@ -73,12 +73,12 @@ impl Signatures {
         (self.written as usize + self.buffered.len()) / self.length
     }
 
-    /// Bytes in the file.
+    /// The number of bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.written * size_of::<Word>() as u64
     }
 
-    /// Copies the words of rows from this row on.
+    /// Copies the words of consecutive rows, of which `row` is the first.
     fn read(&self, row: usize, words: &mut [Word]) -> Result<()> {
         let start = row * self.length;
         match &self.file {

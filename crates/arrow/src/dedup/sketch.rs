@@ -2,25 +2,25 @@
 //!
 //! ```text
 //! word       a run of characters without white space      -> 64-bit hash (XXH3, with the seed)
-//! shingle    n words in sequence, or all of a shorter text -> 64-bit hash of the hashes of its words
-//! round t    hashes each shingle to a word of the signature and to a value; words that earlier rounds have written
-//!            keep theirs, others keep the least value
+//! shingle    n consecutive words, or all words of a shorter text -> 64-bit hash of the hashes of its words
+//! round t    hashes each shingle to a word of the signature and to a value; a word keeps its value if an earlier round has
+//!            written it, and otherwise gets the least value of the round
 //! rounds     repeat until all words are written; round k + i writes word i from all shingles
 //! ```
 //!
 //! This is the fast similarity sketching of Dahlgaard, Knudsen and Thorup (FOCS 2017). The estimate is unbiased and
 //! about as accurate as that of MinHash with k permutations, but a document of m shingles costs O(m + k log k) hashes
-//! and not O(m k). All arithmetic is on integers, so a signature is a function of the text, the parameters and the
+//! instead of O(m k). All arithmetic is on integers, so a signature is a function of the text, the parameters and the
 //! seed.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Near;
 
-/// Words that differ only by chance are equal with a probability of 2^-32.
+/// A word of a signature. Two words that should differ are equal with a probability of 2^-32.
 pub(super) type Word = u32;
 
-/// Computes signatures. A thread has its own.
+/// Computes signatures. Each thread has its own sketcher.
 #[derive(Debug)]
 pub(super) struct Sketcher {
     near: Near,
@@ -36,7 +36,7 @@ impl Sketcher {
         Sketcher { near: *near, words: Vec::new(), shingles: Vec::new(), rounds: Vec::new() }
     }
 
-    /// The signature of a text; texts without words have the same one.
+    /// The signature of a text; all texts without words have the same signature.
     pub(super) fn sketch(&mut self, text: &str, signature: &mut [Word]) {
         let seed = self.near.seed;
         self.words.clear();
@@ -148,11 +148,11 @@ mod tests {
         for other in [Near { seed: 1, ..near }, Near { ngram: 4, ..near }] {
             assert!(equal(&sketched(&other, &text(0, 50)), &signature) < 8, "{other:?}");
         }
-        // Texts of fewer words than a shingle are compared as a whole, and those without words are equal.
+        // Texts with fewer words than a shingle are compared as a whole, and all texts without words are equal.
         assert_eq!(sketched(&near, "a b"), sketched(&near, " a  b "));
         assert!(equal(&sketched(&near, "a b"), &sketched(&near, "b a")) < 8);
         assert_eq!(sketched(&near, ""), sketched(&near, " \n"));
-        // Computed by a program in Python. No platform and no later version may change it.
+        // Computed by a Python program. The values must be the same on every platform and in every later version.
         assert_eq!(
             sketched(&Near { num_perm: 4, ..near }, "one fig and two plums"),
             [1995766737, 1458995796, 4214247270, 3660887081]

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use crate::error::Result;
 use crate::plain::plain;
 
-/// A column without dictionaries.
+/// A column of text without dictionaries.
 pub(super) struct Texts {
     array: ArrayRef,
 }
@@ -34,7 +34,7 @@ impl Texts {
         }
     }
 
-    /// A column of the same type with other texts, none of which is longer.
+    /// A column of the same type with other texts, none of which is longer than the text that it replaces.
     pub(super) fn like(&self, texts: &[Option<String>]) -> ArrayRef {
         let texts = texts.iter().map(Option::as_deref);
         match self.array.data_type() {

@@ -1,13 +1,13 @@
-//! Texts in units: lines, or paragraphs separated by blank lines.
+//! Splits texts into units: lines, or paragraphs separated by blank lines.
 //!
-//! The units of a text are all of it: each includes the line ends after it, with which it is removed.
+//! The units of a text cover all of it: each includes the line ends that follow it, which are removed with it.
 
 use super::Unit;
 
 /// A unit of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// All of it.
+    /// The whole unit, with the line ends and the blank lines after it.
     pub(super) whole: &'a str,
     /// The text that is compared: without the line ends and the blank lines after it.
     pub(super) text: &'a str,
@@ -52,7 +52,8 @@ fn line_end(text: &str) -> usize {
     text.find('\n').map_or(text.len(), |end| end + 1)
 }
 
-/// The length of the first paragraph, with the blank lines after it. Blank lines before the first paragraph are a unit.
+/// The length of the first paragraph, with the blank lines after it. Blank lines at the beginning of the text are a
+/// unit.
 fn paragraph_end(text: &str) -> usize {
     let (mut end, mut has_ended) = (0, false);
     while end < text.len() {

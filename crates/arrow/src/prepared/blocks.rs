@@ -1,11 +1,12 @@
-//! Rows in blocks, each a message of Arrow IPC.
+//! Stores rows in blocks, each of which is a message of Arrow IPC.
 //!
-//! A block has [`ROWS`] rows, whatever batches the rows arrived in, and its bytes depend on the values only: columns
-//! are copied, so that they begin at their first value, and the bytes under nulls are zero. This holds for columns of
-//! plain values, text and binary, and structs and lists of them; in other nested types, bytes under nulls are kept.
+//! A block has [`ROWS`] rows, whatever the batches of the table were, and its bytes depend on the values only: columns
+//! are copied, so that they begin with their first value, and the bytes under nulls are zero. This applies to columns
+//! of plain values, text and binary, and to structs and lists of them. In other nested types, the bytes under nulls are
+//! kept.
 //!
-//! Blocks may be damaged, or made by someone else. Panics of Arrow's decoder are errors here, and compressed buffers,
-//! whose lengths cannot be trusted, are refused.
+//! Blocks may be damaged or untrusted. Panics of Arrow's decoder are converted to errors, and compressed buffers are
+//! rejected, because their lengths cannot be trusted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,17 +30,17 @@ use crate::take::take;
 
 /// The number of rows of a block; the last may have fewer.
 pub(super) const ROWS: usize = 1 << 16;
-/// Bytes before a message: a mark, and its length.
+/// The bytes before a message: a marker, and the length of the header.
 const PREFIX: usize = 8;
-/// The end of a stream, which follows each block.
+/// Marks the end of a stream; it follows each block.
 const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// The message with the schema.
+/// Encodes the schema as a message.
 pub(super) fn schema_message(schema: &Schema) -> Result<Vec<u8>> {
     Ok(StreamWriter::try_new(Vec::new(), schema)?.get_ref().clone())
 }
 
-/// The block of these rows.
+/// Encodes these rows as a block.
 pub(super) fn block(schema: &SchemaRef, columns: &[Column], start: usize, rows: usize) -> Result<Vec<u8>> {
     let numbers: UInt32Array = (start as u32..(start + rows) as u32).collect::<Vec<_>>().into();
     let of = |column: &Column| canonical(&column.take(&numbers)?);
@@ -47,15 +48,15 @@ pub(super) fn block(schema: &SchemaRef, columns: &[Column], start: usize, rows: 
     let mut writer = StreamWriter::try_new(Vec::new(), schema)?;
     let message = writer.get_ref().len();
     writer.write(&batch)?;
-    // With the end of a stream, without which a decoder would wait for the body of columns without bytes.
+    // This includes the end of the stream: without it, a decoder would wait for the body of columns without bytes.
     Ok(writer.into_inner()?.split_off(message))
 }
 
-/// The same values in new buffers that begin with the first value, with zeros under nulls.
+/// The same values in new buffers that begin with the first value, and have zeros under nulls.
 fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Struct(fields) => {
-            // Its rows are gathered first, so that the fields of a null are null.
+            // Rows are gathered first, so that the fields of a null struct are null.
             let (array, nulls) = (gathered(array)?, nulls_of(array));
             let columns = array.as_struct().columns().iter().map(canonical).collect::<Result<_>>()?;
             Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?)
@@ -68,7 +69,7 @@ fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// The rows of an array, copied. The index of a null is out of bounds, so that nothing is copied for it.
+/// A copy of the rows of an array. The index of a null is out of bounds, so that no bytes are copied for it.
 fn gathered(array: &ArrayRef) -> Result<ArrayRef> {
     let nulls = nulls_of(array);
     let is_fixed = array.data_type().is_primitive()
@@ -79,7 +80,7 @@ fn gathered(array: &ArrayRef) -> Result<ArrayRef> {
     };
     let rows = UInt32Array::new((0..array.len() as u32).map(row).collect(), nulls.clone());
     let taken = take(array, &rows)?;
-    // Whether there is a bitmap without nulls depends on the batches.
+    // It depends on the batches whether an array without nulls has a bitmap, so the bitmap is removed.
     if nulls.is_some() || taken.nulls().is_none() {
         return Ok(taken);
     }
@@ -90,7 +91,7 @@ fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
     array.nulls().filter(|nulls| nulls.null_count() > 0).cloned()
 }
 
-/// A list whose elements are canonical.
+/// The same list with canonical elements.
 fn list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<GenericListArray<O>> {
     let (DataType::List(field) | DataType::LargeList(field)) = list.data_type() else { return Ok(list.clone()) };
     let (first, end) = (list.offsets()[0], list.offsets()[list.len()]);
@@ -99,7 +100,7 @@ fn list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<GenericListArr
     Ok(GenericListArray::try_new(Arc::clone(field), offsets, values, list.nulls().cloned())?)
 }
 
-/// The schema in a message.
+/// Decodes the schema in a message.
 pub(super) fn read_schema(message: &[u8]) -> std::result::Result<SchemaRef, String> {
     guarded(|| {
         let message = header_of(message)?;
@@ -109,7 +110,7 @@ pub(super) fn read_schema(message: &[u8]) -> std::result::Result<SchemaRef, Stri
     })
 }
 
-/// The rows of a block. `schema` is the message with the schema. Buffers are not copied if they are aligned.
+/// Decodes the rows of a block. `schema` is the message with the schema. Buffers are not copied if they are aligned.
 pub(super) fn read_block(schema: Buffer, mut block: Buffer, rows: u64) -> std::result::Result<RecordBatch, String> {
     guarded(|| {
         check(&block)?;
@@ -123,7 +124,7 @@ pub(super) fn read_block(schema: Buffer, mut block: Buffer, rows: u64) -> std::r
     })
 }
 
-/// Checks that a block is a complete message, which is not compressed.
+/// Checks that a block is a complete message without compression.
 fn check(bytes: &[u8]) -> std::result::Result<(), String> {
     let header = header_of(bytes)?;
     let message = root_as_message(header).map_err(|error| error.to_string())?;
@@ -145,9 +146,9 @@ fn header_of(bytes: &[u8]) -> std::result::Result<&[u8], String> {
     header.ok_or_else(|| "a message is cut short".into())
 }
 
-/// What `work` returns; a panic is an error.
+/// Calls `work`, and converts a panic to an error.
 fn guarded<T>(work: impl FnOnce() -> std::result::Result<T, String>) -> std::result::Result<T, String> {
-    // What it works on is dropped, and not used again.
+    // The values that `work` uses are dropped and not used again.
     let unsound = |_| Err("its bytes are not valid Arrow IPC".into());
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(unsound)
 }

@@ -1,4 +1,4 @@
-//! Files of prepared joins.
+//! The file format of prepared joins.
 //!
 //! ```text
 //! offset 0     magic "koelside", version u32, zeros up to 64
@@ -8,10 +8,10 @@
 //! end - 128    the tail: counts, parameters, BLAKE3 of all bytes before the index, and the digest
 //! ```
 //!
-//! The digest is the BLAKE3 hash of the rest of the tail, the numbers before it, and the digest of the index. So it
-//! covers all bytes, and the file can be written in one pass.
+//! The digest is the BLAKE3 hash of the rest of the tail, the numbers before the tail, and the digest of the index. It
+//! covers all bytes, but the file can still be written in one pass.
 //!
-//! All lengths are compared with that of the file before anything is read or allocated.
+//! All lengths are compared with the length of the file before anything is read or allocated.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -36,10 +36,10 @@ use crate::join::RightKeys;
 use crate::keys::Column;
 
 const MAGIC: [u8; 8] = *b"koelside";
-/// The version of the format. Any change of the bytes changes it.
+/// The version of the format. It changes whenever the bytes do.
 const VERSION: u32 = 1;
 const ALIGNED: u64 = 64;
-/// The number of blocks that are encoded at once, by all threads.
+/// The number of blocks that are encoded at the same time by all threads.
 const AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -60,15 +60,15 @@ struct Tail {
     index_at: u64,
     index_bytes: u64,
     seed: u64,
-    /// 0 or 1: nulls are equal.
+    /// 1 if nulls are equal, otherwise 0.
     nulls: u32,
-    /// Bits of the hashes.
+    /// The number of bits of the hashes.
     bits: u32,
     payload: [u8; 32],
     digest: [u8; 32],
 }
 
-/// A block in the file.
+/// The position of a block in the file.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Place {
@@ -88,7 +88,7 @@ impl Head {
 }
 
 impl Tail {
-    /// The digest of a file with this tail. The length of the index follows from its contents.
+    /// The digest of a file with this tail. The length of the index is not hashed, because it follows from the index.
     fn digest_of(&self, directory: &[u8], index: Digest) -> Digest {
         let hashed = Tail { index_bytes: 0, digest: [0; 32], ..*self };
         let mut hasher = blake3::Hasher::new();
@@ -98,7 +98,7 @@ impl Tail {
     }
 }
 
-/// The part of a file before the index, as it is written.
+/// Writes the part of a file before the index.
 struct Payload<'a> {
     sink: &'a mut dyn FnMut(&[u8]) -> Result<()>,
     hasher: blake3::Hasher,
@@ -106,7 +106,7 @@ struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// Writes bytes, and zeros up to a multiple of 64.
+    /// Writes bytes, followed by zeros up to a multiple of 64.
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         let zeros = &[0; ALIGNED as usize][..gap(bytes.len() as u64) as usize];
         for bytes in [bytes, zeros] {
@@ -118,12 +118,12 @@ impl Payload<'_> {
     }
 }
 
-/// The zeros after this many bytes.
+/// The number of zeros that follow `bytes` bytes.
 fn gap(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNED) - bytes
 }
 
-/// Words to read a part of a file into: its length is one that the file states.
+/// Zeroed words, into which a part of a file is read. The file states their number, so the allocation may fail.
 fn zeroed<T: Zeroable + Clone>(words: usize) -> Result<Vec<T>> {
     let mut zeroed = Vec::new();
     zeroed.try_reserve_exact(words).map_err(|_| koel::Error::OutOfMemory {
@@ -135,12 +135,12 @@ fn zeroed<T: Zeroable + Clone>(words: usize) -> Result<Vec<T>> {
 }
 
 impl PreparedJoin {
-    /// The digest of the rows, the key columns and the parameters, as in the file. It is the same on every device.
+    /// The digest of the rows, the key columns and the parameters, as in the file. It is equal on every device.
     ///
     /// Cost: as [`save`](Self::save), but nothing is written; a second call returns the same digest at once.
     ///
     /// # Errors
-    /// What koel reports, and [`Error::NotOneArray`].
+    /// [`Error::NotOneArray`], or what koel reports.
     pub fn digest(&self) -> Result<Digest> {
         if let Some(&digest) = self.digest.get() {
             return Ok(digest);
@@ -150,13 +150,13 @@ impl PreparedJoin {
         Ok(*self.digest.get_or_init(|| digest))
     }
 
-    /// Writes the rows and the index to a file, and returns the digest. An existing file is replaced after everything
-    /// is written.
+    /// Writes the rows and the index to a file, and returns the digest. An existing file is replaced after the new one
+    /// is complete.
     ///
     /// Cost: the rows are copied, a few blocks at a time, hashed and written; the index is read from the device.
     ///
     /// # Errors
-    /// [`koel::Error::Io`], or what the device reports. An existing file with this name is then unchanged.
+    /// [`koel::Error::Io`], or what the device reports. An existing file with this name is unchanged in that case.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
         let io = |source| Error::from(koel::Error::Io { path: path.into(), source });
@@ -172,7 +172,7 @@ impl PreparedJoin {
         Ok(*self.digest.get_or_init(|| digest))
     }
 
-    /// Writes all before the index. Returns the tail, as far as it is known, and the numbers before it.
+    /// Writes the part before the index. Returns the tail as far as it is known, and the numbers before it.
     fn write_payload(&self, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Tail, Vec<u8>)> {
         let mut payload = Payload { sink, hasher: blake3::Hasher::new(), end: 0 };
         payload.put(bytemuck::bytes_of(&Head::new()))?;
@@ -209,7 +209,7 @@ impl PreparedJoin {
         self.index.saved().ok_or_else(|| koel::Error::WrongIndex.into())
     }
 
-    /// Opens a file, checks everything in it, and copies the index to a device. The rows are in memory.
+    /// Opens a file, checks all of it, and copies the index to a device. The rows are read into memory.
     ///
     /// # Errors
     /// [`koel::Error::Io`]; [`koel::Error::BadFile`] for a file that is not a prepared join, is damaged, or was written
@@ -223,11 +223,11 @@ impl PreparedJoin {
         stored.prepared(device, bytes)
     }
 
-    /// Opens a file whose rows remain there: the operating system loads those that joins access, and processes share
+    /// Opens a file whose rows remain in it: the operating system loads the rows that joins access, and processes share
     /// them. The index is read and checked.
     ///
-    /// The checksum of the rows is not verified; lengths and offsets are, and so is text. Use [`open`](Self::open) if
-    /// the file may be damaged.
+    /// Lengths, offsets and text are checked, but not the checksum of the rows. Use [`open`](Self::open) if the file
+    /// may be damaged.
     ///
     /// # Safety
     /// Until the value, and all columns and results that share its memory, are dropped, no process may write to the
@@ -239,13 +239,13 @@ impl PreparedJoin {
     pub unsafe fn open_mapped(device: &Any, path: impl AsRef<Path>) -> Result<Self> {
         let stored = Stored::open(path.as_ref())?;
         let words = stored.here(stored.tail.index_at / size_of::<u64>() as u64)?;
-        // SAFETY: the caller guarantees this.
+        // SAFETY: the caller guarantees that no process changes the file.
         let map = unsafe { Memory::map_file(&stored.file, 0, words)? };
         stored.prepared(device, Buffer::from(Bytes::from_owner(Mapped(map))))
     }
 }
 
-/// Words of a file as bytes.
+/// Mapped words of a file, as bytes.
 struct Mapped(Memory<u64>);
 
 impl AsRef<[u8]> for Mapped {
@@ -326,7 +326,7 @@ impl<'a> Stored<'a> {
         &self.directory[3 * self.tail.blocks as usize..]
     }
 
-    /// Whether the blocks follow one another, up to the index, and have all rows.
+    /// Whether the blocks follow one another up to the index, and contain all rows.
     fn are_in_order(&self) -> bool {
         let mut end = Some(HEAD + self.tail.schema_bytes.next_multiple_of(ALIGNED));
         let mut rows = Some(0_u64);
@@ -338,7 +338,7 @@ impl<'a> Stored<'a> {
         end == Some(self.tail.index_at) && rows == Some(self.tail.rows)
     }
 
-    /// All before the index.
+    /// Reads the part before the index.
     fn read(&mut self) -> Result<Buffer> {
         let length = self.here(self.tail.index_at)?;
         let mut words = zeroed::<u128>(length / size_of::<u128>())?;
@@ -348,7 +348,7 @@ impl<'a> Stored<'a> {
         Ok(Buffer::from_vec(words))
     }
 
-    /// What the file contains; `bytes` are those before the index.
+    /// Creates the prepared join; `bytes` is the part of the file before the index.
     fn prepared(self, device: &Any, bytes: Buffer) -> Result<PreparedJoin> {
         let damaged = |reason: String| self.bad(format!("it is damaged ({reason}): build it again"));
         let message = bytes.slice_with_length(HEAD as usize, self.here(self.tail.schema_bytes)?);
@@ -382,7 +382,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The bytes of the numbers before the tail of a file of this length; `None` if the parts do not fill the file.
+/// The number of bytes between the index and the tail in a file of this length; `None` if the parts do not fill the
+/// file.
 fn directory_bytes(tail: &Tail, length: u64) -> Option<u64> {
     let of_blocks = tail.blocks.checked_mul(size_of::<Place>() as u64)?;
     let directory = of_blocks.checked_add(tail.keys.checked_mul(8)?)?;

@@ -1,16 +1,16 @@
-//! Words of an index that can be saved: hashes of keys, which need no table of the right values.
+//! Words of an index that can be saved: hashes of keys, which do not require a table of the right values.
 //!
 //! ```text
-//! build    hash the right keys with the first seed, from the given one on, that gives different keys different hashes;
-//!          index the hashes
+//! build    find a seed, starting with the given one, under which different right keys have different hashes; index the
+//!          hashes
 //! encode   hash the left keys; if the first right row with that hash has another key, the left row gets a word that no
 //!          right row has
 //! ```
 //!
 //! With 64 bits and fewer than 2^32 rows, a seed fails with a probability below 1/2, and for 10^8 rows below 1/3000, so
-//! that the loop ends, unless keys were chosen to collide.
+//! the loop ends, unless the keys were chosen to collide.
 //!
-//! If nulls are not equal, the hash of a row with a null depends on its number, and no left row equals it.
+//! If nulls are not equal, the hash of a row with a null depends on its row number, and no left row equals it.
 
 use arrow_buffer::NullBuffer;
 use koel::scheme::{Key, Kind, Scheme};
@@ -31,7 +31,7 @@ pub(crate) type SavedIndex = JoinIndex<Any, Rows>;
 /// The number of seeds that are tried.
 const SEEDS: u64 = 32;
 
-/// What determines the hashes.
+/// The parameters that determine the hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
     pub(super) nulls: NullEquality,
@@ -39,7 +39,7 @@ pub(super) struct Parameters {
     pub(super) bits: u32,
 }
 
-/// The right keys, and how both sides are hashed.
+/// The right keys, and the parameters with which both sides are hashed.
 pub(crate) struct Hashed {
     pub(super) parameters: Parameters,
     right: Vec<Values>,
@@ -48,7 +48,7 @@ pub(crate) struct Hashed {
 }
 
 impl Hashed {
-    /// Hashes and indexes right keys. The parameters contain the first seed; those of the result, the one that was
+    /// Hashes and indexes right keys. `parameters` contains the first seed to try; the result contains the one that was
     /// used.
     pub(super) fn build(device: &Any, keys: &Keys, parameters: Parameters) -> Result<(Hashed, SavedIndex)> {
         let leaves = all_leaves(keys)?;
@@ -70,7 +70,7 @@ impl Hashed {
         Err(Error::HashCollisions { first, last: first.wrapping_add(SEEDS - 1) })
     }
 
-    /// For an index that was read.
+    /// Creates the value for an index that was read from a file.
     pub(super) fn of(keys: &Keys, parameters: Parameters, index: &SavedIndex) -> Result<Hashed> {
         let right = all_leaves(keys)?.iter().map(Values::of).collect();
         Ok(Hashed { parameters, right, spare: spare(index)? })
@@ -87,7 +87,7 @@ impl Hashed {
         Ok(Words::Wide(words.into()))
     }
 
-    /// The hash of each left key, and the first right row with the same key or [`NO_ROW`].
+    /// The hash of each left key, and the first right row with the same key, or [`NO_ROW`].
     pub(crate) fn first_rows(&self, left: &Keys, right: &Keys, index: &SavedIndex) -> Result<(Vec<u64>, Vec<u32>)> {
         let leaves = left_leaves(left, right)?;
         let words = self.parameters.hashing().hashes_of(&leaves, left.len(), 0);
@@ -117,7 +117,7 @@ fn spare(index: &SavedIndex) -> Result<u64> {
     loop {
         let words: Vec<u64> = (start..start + AT_ONCE).collect();
         let found = index.first_rows(&words)?;
-        // There are fewer than 2^32 rows, so the loop ends.
+        // There are fewer than 2^32 rows, so one of 2^32 words is not used, and the loop ends.
         if let Some(at) = found.iter().position(|&row| row == NO_ROW) {
             return Ok(start + at as u64);
         }
@@ -133,14 +133,14 @@ fn are_equal(left: &[Values], right: &[Values], left_row: u32, right_row: u32, n
     })
 }
 
-/// A column of plain values, by row.
+/// A column of plain values that is accessed by row.
 struct Values {
     leaf: Leaf,
-    /// Where each piece begins.
+    /// The first row of each piece.
     starts: Vec<u32>,
 }
 
-/// A value of either side.
+/// A value of the left or the right side.
 #[derive(PartialEq)]
 enum Value<'a> {
     Null,

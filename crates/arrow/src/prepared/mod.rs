@@ -3,11 +3,11 @@
 //! ```text
 //! build    keep the rows; index hashes of their keys (hashed.rs)
 //! save     rows in blocks of Arrow IPC, then the index, in one file (file.rs)
-//! open     read and check the file, on any device;   open_mapped: rows remain in the file
+//! open     read and check the file, on any device;   open_mapped: the rows remain in the file
 //! probe    as RightKeys: hashes of left keys, compared with the first right row that has the same hash
 //! ```
 //!
-//! The file, and so the digest, is a function of the rows, the key columns and the options: it does not depend on
+//! The file, and so the digest, is a function of the rows, the key columns and the options. It does not depend on the
 //! batches, the device or the number of threads.
 
 mod blocks;
@@ -33,7 +33,7 @@ use crate::keys::{Column, Keys};
 use hashed::Parameters;
 pub(crate) use hashed::{Hashed, SavedIndex};
 
-/// How a [`PreparedJoin`] is built.
+/// The options of a [`PreparedJoin`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PreparedOptions {
     /// Whether nulls are equal.
@@ -43,10 +43,10 @@ pub struct PreparedOptions {
 }
 
 /// The right side of joins, with an index of its key columns. It can be saved to a file, and shared by threads and
-/// queries in an [`Arc`].
+/// queries through an [`Arc`].
 ///
-/// Joins return the rows that [`join`](fn@crate::join) returns, in the same order. Columns have the types of
-/// [`result_type`](crate::external::result_type): dictionaries become their values.
+/// Joins return the same rows as [`join`](fn@crate::join), in the same order. Columns have the types of
+/// [`result_type`](crate::external::result_type): dictionaries are replaced by their values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct PreparedOptions {
 pub struct PreparedJoin {
     schema: SchemaRef,
     columns: Vec<Column>,
-    /// Which columns are keys.
+    /// The positions of the key columns.
     on: Vec<usize>,
     parameters: Parameters,
     index: RightKeys,
@@ -80,7 +80,7 @@ pub struct PreparedJoin {
 }
 
 impl PreparedJoin {
-    /// Prepares the rows of batches of one schema, whose key columns have these names.
+    /// Prepares the rows of batches of one schema. `on` has the names of the key columns.
     ///
     /// Cost: a hash of each key, an index of the hashes, and a comparison of each key that is a duplicate. Memory: the
     /// rows are shared with the batches, except for dictionaries; 8 bytes per row during the build, and the index.
@@ -145,7 +145,7 @@ impl PreparedJoin {
         })
     }
 
-    /// The columns of the rows.
+    /// The schema of the rows.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -188,7 +188,7 @@ impl PreparedJoin {
         }
     }
 
-    /// The first row with each of these keys, or [`NO_ROW`](koel::NO_ROW), for semi, anti and mark joins.
+    /// Returns the first row with each of these keys, or [`NO_ROW`](koel::NO_ROW), for semi, anti and mark joins.
     ///
     /// # Errors
     /// As [`RightKeys::join`].
@@ -214,11 +214,11 @@ impl PreparedJoin {
         })
     }
 
-    /// Returns an error if the columns, the key columns or the equality of nulls are not these, for a side that was
-    /// prepared elsewhere.
+    /// Returns an error if the columns, the key columns or the equality of nulls differ from these. This checks a side
+    /// that was prepared elsewhere.
     ///
     /// # Errors
-    /// [`Error::OtherSide`](crate::Error::OtherSide), with the difference.
+    /// [`Error::OtherSide`](crate::Error::OtherSide), which names the difference.
     pub fn check(&self, schema: &Schema, on: &[usize], nulls: NullEquality) -> Result<()> {
         let columns = |schema: &Schema| {
             let column = |field: &Arc<Field>| format!("{} {}", field.name(), field.data_type());
@@ -244,7 +244,7 @@ impl PreparedJoin {
         Ok(())
     }
 
-    /// The columns, for example to [`take`](Column::take) rows of one of them.
+    /// The columns, for example to gather rows of one of them with [`take`](Column::take).
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -279,12 +279,12 @@ fn has_dictionaries(of: &DataType) -> bool {
 
 /// The position of the column of this name.
 fn place(schema: &Schema, name: &str) -> Result<usize> {
-    // For its errors.
+    // Returns the error if the column is missing or ambiguous.
     Column::of_batches(schema, &[], name)?;
     Ok(schema.index_of(name)?)
 }
 
-/// Key columns among columns.
+/// The key columns, selected from all columns.
 fn keys_of(columns: &[Column], on: &[usize]) -> Result<Keys> {
     Keys::new(on.iter().map(|&at| columns[at].clone()).collect())
 }
