@@ -1,13 +1,13 @@
-//! Left keys in batches, for streaming engines: the results of each batch in pieces, as row numbers.
+//! Joins left keys in batches, for streaming engines: the results of each batch are row numbers, in pieces.
 //!
 //! ```text
-//! RightKeys::probe    the words of a batch, and the number of results; the results too, if they are few
+//! RightKeys::probe    the words of a batch, and the number of its results; also the results, if they are few
 //! RightKeys::piece    some of the results; if they are many, the batch is looked up again for each piece, which costs little
-//!                     compared with writing them, and only its words are kept
+//!                     compared with writing the results, and only the words of the batch are kept
 //! FirstKeys           for each left row the first right row with its key, for semi, anti and mark joins of either side
 //! ```
 //!
-//! Matched right rows are not recorded: they depend on a residual filter, so the engine must mark them.
+//! Matched right rows are not recorded: a residual filter may reject matches, so the engine must record them.
 
 use arrow_schema::DataType;
 use koel::group::FirstRows;
@@ -29,7 +29,7 @@ pub fn check_key(name: &str, data_type: &DataType) -> Result<()> {
     scales(name, data_type).map(drop)
 }
 
-/// The results of a batch of left keys in [`RightKeys`].
+/// The results of joining a batch of left keys with [`RightKeys`].
 pub struct Probe {
     how: JoinKind,
     found: Found,
@@ -67,12 +67,12 @@ impl RightKeys {
         self.len() == 0
     }
 
-    /// Looks up a batch of left keys, whose rows are numbered from 0: an inner, left, semi or anti join. Right and full
-    /// joins are treated as inner and left ones, because right rows without a match are known only after the last
-    /// batch.
+    /// Looks up a batch of left keys for an inner, left, semi or anti join. The rows of the batch are numbered from 0.
+    /// Right and full joins are treated as inner and left joins, because right rows without a match are known only
+    /// after the last batch.
     ///
-    /// Cost: a lookup per left row. Memory: up to `at_once` results of 8 bytes, or else the words of the batch, 4 or 8
-    /// bytes per row.
+    /// Cost: a lookup per left row. Memory: 8 bytes per result if there are at most `at_once` results, and otherwise
+    /// the words of the batch, 4 or 8 bytes per row.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -116,10 +116,10 @@ impl RightKeys {
         Ok(Probe { how, found, len })
     }
 
-    /// Results `first..first + len` of a batch, or fewer if it ends before, by left rows, then right rows;
-    /// [`NO_ROW`](koel::NO_ROW) for a left row without a match.
+    /// Results `first..first + len` of a batch, or fewer if there are no more, ordered by left row, then by right row.
+    /// [`NO_ROW`](koel::NO_ROW) stands for the missing right row of a left row without a match.
     ///
-    /// Cost: two writes per result; if the batch has more than `at_once`, also a lookup of the whole batch.
+    /// Cost: two writes per result; if the batch has more than `at_once` results, also a lookup of the whole batch.
     ///
     /// # Errors
     /// What koel reports. A probe of other right keys returns meaningless rows, or [`koel::Error::WrongIndex`].
@@ -145,7 +145,7 @@ impl RightKeys {
 
 /// An index of right keys that finds the first right row of each left key.
 ///
-/// Semi, anti and mark joins need no more: one of the rows with a key represents all.
+/// This suffices for semi, anti and mark joins: one of the rows with a key represents all of them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -172,7 +172,7 @@ enum First {
 
 impl FirstKeys {
     /// Creates an index of right keys.
-    ///
+    /// Cost: as [`RightKeys::new`], without lists of rows with equal keys.
     /// Cost: as [`RightKeys::new`], without the lists of rows of equal keys.
     ///
     /// # Errors
@@ -199,8 +199,8 @@ impl FirstKeys {
         })
     }
 
-    /// The first right row with the key of each right row. If nulls are not equal, rows with a null have the first such
-    /// row.
+    /// The first right row with the key of each right row. If nulls are not equal, all rows with a null are treated as
+    /// equal here: each has the first row with a null.
     ///
     /// # Errors
     /// What koel reports.

@@ -1,12 +1,11 @@
-//! The number of bytes that rows take, computed from their values alone. It does not depend on buffers, on the split
-//! into batches, or on the values under nulls, so that rows are split by bytes at positions that depend on the rows
-//! alone.
+//! The number of bytes of rows, computed from their values. It does not depend on buffers, on the division into
+//! batches, or on the values under nulls, so tables are split by bytes at positions that depend on the rows only.
 //!
 //! ```text
 //! bytes of rows   rows * slot(type) + content(rows)
 //! slot            the fixed size of each row: numbers, offsets of text and lists, the fields of a struct
-//! content         texts, and elements of lists, of rows that are not null
-//! dictionaries    count as the values that their rows have
+//! content         the bytes of texts and of elements of lists, for rows that are not null
+//! dictionaries    count as the values of their rows
 //! ```
 
 use std::ops::Range;
@@ -16,27 +15,27 @@ use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// Bytes of a row of a type that is not examined, such as unions.
+/// The number of bytes of a row of a type that is not examined, such as a union.
 const UNKNOWN: usize = 16;
 
-/// Texts up to this length are stored in their views.
+/// The length up to which texts are stored in their views.
 const INLINE: u32 = 12;
 
-/// Returns the number of bytes of the rows of a batch: the sum over its rows.
+/// Returns the number of bytes of the rows of a batch.
 pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| array_bytes(column)).sum()
 }
 
-/// Returns how many of the first rows of a batch take at most `most` bytes together, and their bytes.
+/// Returns how many rows, from the first on, take at most `most` bytes together, and the number of their bytes.
 ///
 /// Cost: one pass over the lengths of texts and lists.
 pub fn rows_within(batch: &RecordBatch, most: usize) -> (usize, usize) {
-    // No more rows than have fitting slots.
+    // No more rows can fit than slots.
     let slots: usize = batch.columns().iter().map(|column| slot(column.data_type())).sum();
     let most_rows = batch.num_rows().min(most.checked_div(slots).unwrap_or(usize::MAX));
     let (mut within, mut bytes, mut end) = (0, 0, most_rows);
     while within < end {
-        // All of them first, because they usually fit.
+        // Try all rows first, because they usually fit.
         let rows = if bytes == 0 && end == most_rows { end } else { (end - within).div_ceil(2) };
         let next = within..within + rows;
         let more: usize = batch.columns().iter().map(|column| bytes_of(column, next.clone())).sum();
@@ -57,7 +56,7 @@ fn bytes_of(array: &dyn Array, rows: Range<usize>) -> usize {
     rows.len() * slot(array.data_type()) + content(array, rows)
 }
 
-/// Adds the bytes of each row of an array outside of its slot.
+/// Adds the bytes of each row of an array that are not in its slot.
 pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
     fn add<T: OffsetSizeTrait>(offsets: &[T], of_rows: &mut [u32]) {
         for (of_row, ends) in of_rows.iter_mut().zip(offsets.windows(2)) {
@@ -85,7 +84,7 @@ fn add_views(views: &[u128], nulls: Option<&NullBuffer>, of_rows: &mut [u32]) {
     }
 }
 
-/// The bytes of each row of a type.
+/// The number of bytes of the slot of a row of a type.
 pub(crate) fn slot(data_type: &DataType) -> usize {
     match data_type {
         DataType::Null => 0,
@@ -101,7 +100,7 @@ pub(crate) fn slot(data_type: &DataType) -> usize {
     }
 }
 
-/// Whether every row of a type fits in its slot.
+/// Whether rows of a type have no bytes outside of their slots.
 pub(crate) fn is_fixed(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeList(of, _) => is_fixed(of.data_type()),
@@ -114,7 +113,7 @@ pub(crate) fn is_fixed(data_type: &DataType) -> bool {
     }
 }
 
-/// The bytes of some rows in addition to their slots.
+/// The number of bytes of some rows in addition to their slots.
 fn content(array: &dyn Array, rows: Range<usize>) -> usize {
     if rows.is_empty() || is_fixed(array.data_type()) {
         return 0;
@@ -152,7 +151,7 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
             let (dictionary, nulls) = (keys.as_any_dictionary(), keys.nulls());
             let values = dictionary.values();
             let of_value = |value: usize| content(values, value..value + 1);
-            // Most dictionaries have much fewer values than rows.
+            // Most dictionaries have far fewer values than rows.
             let of_values: Vec<usize> =
                 if values.len() <= rows.len() { (0..values.len()).map(of_value).collect() } else { Vec::new() };
             if values.is_empty() || !of_values.is_empty() && of_values.iter().all(|&bytes| bytes == 0) {
@@ -175,7 +174,7 @@ fn valid(nulls: Option<&NullBuffer>, rows: Range<usize>, of: &dyn Fn(Range<usize
     }
 }
 
-/// The range of the values of some rows.
+/// The range of the values that belong to some rows.
 fn between<T: Copy + TryInto<usize>>(offsets: &[T], rows: Range<usize>) -> Range<usize> {
     let at = |row: usize| offsets.get(row).and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
     at(rows.start)..at(rows.end)
@@ -185,7 +184,7 @@ fn of_views(views: &[u128]) -> usize {
     views.iter().map(|view| of_view(view) as usize).sum()
 }
 
-/// The bytes of a text outside of its view. The lower half of the first word is its length.
+/// The number of bytes of a text outside of its view. The lower half of the first word of a view is the length.
 #[inline]
 fn of_view(view: &u128) -> u32 {
     let length = *view as u32;
@@ -202,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Arrays of four rows, with the bytes of all of them, and of the last two.
+    /// Arrays of four rows, with the number of bytes of all rows, and of the last two.
     fn cases() -> [(ArrayRef, usize, usize); 8] {
         let long = "x".repeat(100);
         let texts: ArrayRef = Arc::new(StringArray::from(vec![&long, "", &long, "ab"]));

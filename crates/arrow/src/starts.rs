@@ -1,7 +1,7 @@
-//! Where the pieces of a column begin, and which piece has a row.
+//! The first row of each piece of a column, and the piece that contains a row.
 //!
-//! Rows are in blocks of about as many rows as a piece has on average, and the piece of the first row of each block is
-//! stored: so the piece of a row is found without a search, unless pieces differ much in length.
+//! Rows are divided into blocks whose length is about the average length of a piece, and the piece of the first row of
+//! each block is stored. So the piece of a row is found without a search, unless the lengths of pieces differ much.
 
 use arrow_array::{Array, ArrayRef};
 
@@ -9,19 +9,19 @@ use arrow_array::{Array, ArrayRef};
 #[derive(Clone, Debug)]
 pub(crate) struct Starts {
     starts: Vec<u32>,
-    /// The piece that has the first row of each block, and the last piece.
+    /// The piece that contains the first row of each block, followed by the last piece.
     of_block: Vec<u32>,
-    /// A block has two to this power rows.
+    /// The binary logarithm of the number of rows of a block.
     shift: u32,
 }
 
 impl Starts {
-    /// There must be fewer than 2^32 rows, or one piece.
+    /// For these pieces, which must have fewer than 2^32 rows together, unless there is only one.
     pub(crate) fn of(chunks: &[ArrayRef]) -> Self {
         Starts::of_lengths(chunks.iter().map(|chunk| chunk.len()))
     }
 
-    /// Of pieces with these numbers of rows: fewer than 2^32 together, or one piece.
+    /// For pieces of these lengths: fewer than 2^32 rows together, or one piece.
     pub(crate) fn of_lengths(lengths: impl Iterator<Item = usize>) -> Self {
         let (mut starts, mut rows) = (Vec::new(), 0_u32);
         for length in lengths {
@@ -45,7 +45,7 @@ impl Starts {
         self.starts[piece]
     }
 
-    /// The piece of a row, and its position there.
+    /// The piece of a row, and the position of the row in the piece.
     #[inline]
     pub(crate) fn place(&self, row: u32) -> (usize, usize) {
         let block = (row >> self.shift) as usize;

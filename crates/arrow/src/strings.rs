@@ -1,18 +1,19 @@
-//! Numbers of strings of bytes: two strings have equal numbers if, and only if, they are equal, whatever their hashes.
+//! Numbers strings of bytes: two strings have equal numbers if, and only if, the strings are equal, even if hashes
+//! collide.
 //!
 //! ```text
 //! build   round 0: the hash of each string, and the first string with that hash (finder.rs)
-//!         a string that equals the first one gets its number; the others continue in round 1, with the next seed
+//!         a string that equals this first string gets its number; the others continue in round 1, with the next seed
 //!         after the last round, a map contains the remaining strings
-//! find    the same rounds; a hash that is missing ends the search, because each string of the build has its hash in each
-//!         round that it took part in
+//! find    the same rounds; a hash that is missing ends the search, because each string is in the table of every round in
+//!         which it took part
 //! ```
 //!
-//! Hashes of 64 bits take one round. Further rounds are for collisions, whether by chance or by an attacker: each round
-//! leaves fewer strings. The number of a string is its first position, which depends on the strings alone, not on
+//! Hashes of 64 bits usually need one round. Further rounds resolve collisions, by chance or by an attacker: each round
+//! leaves fewer strings. The number of a string is the position of its first occurrence, so it does not depend on
 //! seeds.
 //!
-//! The device stores hashes only: strings remain in host memory, and are compared there, two at a time.
+//! The device stores only hashes. Strings remain in host memory, where they are compared.
 
 use std::collections::HashMap;
 
@@ -31,7 +32,7 @@ const ROUNDS: u64 = 3;
 /// The number of strings that a task processes.
 const CHUNK: usize = 1 << 14;
 
-/// An index of a column of strings, which finds the first position of a string.
+/// An index of a column of strings that finds the first position of a string.
 pub(crate) struct StringNumbers {
     strings: StringColumn,
     rounds: Vec<Round>,
@@ -43,12 +44,12 @@ pub(crate) struct StringNumbers {
 /// The strings that took part in a round.
 struct Round {
     finder: Finder,
-    /// Their numbers; `None` in the first round, which has all strings.
+    /// The positions of these strings; `None` in the first round, in which all strings take part.
     strings: Option<Vec<u32>>,
 }
 
 impl StringNumbers {
-    /// Indexes a column, and returns the number of each string. Hashes have `bits` bits.
+    /// Indexes a column, and returns the number of each of its strings. Hashes have `bits` bits.
     pub(crate) fn build(device: &Any, strings: StringColumn, bits: u32) -> Result<(Self, Vec<u32>)> {
         let mut numbers = StringNumbers { strings, rounds: Vec::new(), left: HashMap::new(), bits };
         let len = numbers.strings.len();
@@ -61,7 +62,7 @@ impl StringNumbers {
             let column = &numbers.strings;
             let rest = match &waiting {
                 None => {
-                    // All strings; the number of each is its first position.
+                    // In the first round, the number of each string is the first position with its hash.
                     of = first_occurrences;
                     let different = |i: u32| column.get(i) != column.get(of[i as usize]);
                     let rest: Vec<u32> =
@@ -141,14 +142,15 @@ impl StringNumbers {
     }
 }
 
-/// The strings of a column, piece after piece: for dictionaries the values, once, however many pieces share them.
+/// The strings of all pieces of a column. Those of dictionaries are the values; a dictionary that several pieces share
+/// occurs once.
 pub(crate) struct StringColumn {
     pieces: Vec<Strings>,
-    /// Where each of these begins.
+    /// The position of the first string of each array of strings.
     starts: Starts,
     /// The number of strings.
     len: u32,
-    /// Where the strings of each piece of the column begin.
+    /// The position of the first string of each piece of the column.
     of_piece: Vec<u32>,
 }
 
@@ -198,7 +200,7 @@ impl StringColumn {
         }
     }
 
-    /// The hashes of these strings, or of all.
+    /// The hashes of these strings, or of all strings.
     fn hashes(&self, of: Option<&[u32]>, seed: u64, bits: u32) -> Vec<u64> {
         let mask = u64::MAX >> (64 - bits);
         let hash = |i: u32| xxh3_64_with_seed(self.get(i), seed) & mask;
@@ -212,7 +214,8 @@ impl StringColumn {
         }
     }
 
-    /// Converts the number of each row's string, [`NO_ROW`] for nulls of dictionaries; `null` for nulls of the column.
+    /// Converts the number of each row's string. The number is [`NO_ROW`] for nulls in the values of dictionaries; the
+    /// result is `null` for nulls of the column.
     pub(crate) fn by_row<T: Copy + Default + Send + Sync>(
         &self,
         leaf: &Leaf,

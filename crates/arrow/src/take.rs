@@ -1,4 +1,4 @@
-//! Gathers rows of a column by number, from as few of its pieces as possible.
+//! Gathers rows of a column by number, from no more of its pieces than necessary.
 
 use std::sync::Arc;
 
@@ -19,28 +19,29 @@ type Result<T> = std::result::Result<T, ArrowError>;
 
 /// The least number of rows for which threads share the work.
 const LARGE: usize = 1 << 18;
-/// The rows that a thread gathers at a time.
+/// The number of rows that a thread gathers at a time.
 const PART: usize = 1 << 16;
 
-/// The rows of an array with these numbers; null if a number is null. Arrow's `take` returns too few rows of
-/// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them; this function returns all.
+/// Returns the rows of an array with these numbers; null if a number is null. Arrow's `take` returns too few rows of
+/// `FixedSizeBinary(0)`, of `FixedSizeList(0)` and of types that contain them; this function returns all rows.
 ///
 /// # Errors
 /// [`ArrowError`] if a number is too large, or if the values are longer than their type can address.
 //
-// One thread, because callers may hold locks: a thread that waits for others may run another task, which needs them.
+// On one thread, because callers may hold locks: a thread that waits for others may run another task that needs the
+// locks.
 pub fn take(array: &dyn Array, rows: &dyn Array) -> Result<ArrayRef> {
     if !may_have_no_bytes(array.data_type()) {
         return arrow_select::take::take(array, rows, None);
     }
-    // Row numbers of any type as numbers of one type.
+    // Converts row numbers of any type to one type.
     let all = UInt64Array::from_iter_values(0..array.len() as u64);
     let rows = arrow_select::take::take(&all, rows, None)?;
     let places = rows.as_primitive::<UInt64Type>().iter().map(|row| row.map(|row| (0, row as usize)));
     gathered(&[array], places)
 }
 
-/// As [`take`], where all threads gather many numbers.
+/// As [`take`], but all threads gather rows if there are many.
 fn take_shared(array: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef> {
     if rows.len() < LARGE || !array.data_type().is_primitive() {
         return take(array, rows);
@@ -57,7 +58,7 @@ pub(crate) fn take_batch(batch: &RecordBatch, rows: &UInt32Array) -> Result<Reco
     RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }
 
-/// Whether values of a type may take no bytes at all.
+/// Whether values of a type may take no bytes.
 fn may_have_no_bytes(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0) => true,
@@ -74,7 +75,7 @@ fn may_have_no_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// Rows by their pieces and their positions there, copied one by one.
+/// Copies rows one by one, given their pieces and their positions in the pieces.
 fn gathered(pieces: &[&dyn Array], places: impl ExactSizeIterator<Item = Option<(usize, usize)>>) -> Result<ArrayRef> {
     let pieces: Vec<ArrayData> = pieces.iter().map(|piece| piece.to_data()).collect();
     let mut rows = MutableArrayData::new(pieces.iter().collect(), true, places.len());
@@ -87,7 +88,7 @@ fn gathered(pieces: &[&dyn Array], places: impl ExactSizeIterator<Item = Option<
     Ok(make_array(rows.freeze()))
 }
 
-/// The rows with these numbers, which must be valid, of a column in pieces; null if a number is null.
+/// Gathers the rows with these numbers, which must be valid, from a column in pieces; null if a number is null.
 pub(crate) fn take_chunks(
     data_type: &DataType,
     chunks: &[ArrayRef],
@@ -97,7 +98,7 @@ pub(crate) fn take_chunks(
     let Some((least, greatest)) = ends(rows) else {
         return Ok(new_null_array(data_type, rows.len()));
     };
-    // Only the pieces that contain some of the rows.
+    // Only the pieces from the least to the greatest row are used.
     let (first, last) = (starts.place(least).0, starts.place(greatest).0);
     let (chunks, start) = (&chunks[first..=last], starts.start(first));
     if is_run(rows) {
@@ -110,12 +111,12 @@ pub(crate) fn take_chunks(
             start => take_shared(one, &rows.unary::<_, UInt32Type>(|row| row.wrapping_sub(start))),
         };
     }
-    // Ascending rows, such as the left ones of a join, are a run in each piece. The runs of numbers are copied once
+    // Ascending rows, such as the left rows of a join, are a run in each piece. The runs of numbers are copied once
     // more, which takes less time than writing the position of each row.
     if rows.null_count() == 0 && data_type.is_primitive() && rows.values().is_sorted() {
         return take_runs(chunks, start, rows);
     }
-    // One more piece contains the null row, with the dictionaries of the first piece.
+    // An additional piece contains the null row, with the dictionaries of the first piece.
     let none = match rows.null_count() {
         0 => None,
         _ => Some(take(&chunks[0], &UInt32Array::from(vec![None]))?),
@@ -129,7 +130,8 @@ pub(crate) fn take_chunks(
     interleave(&pieces, &places)
 }
 
-/// Rows by their pieces and their positions there. Like Arrow's function, for values without bytes too.
+/// Gathers rows, given their pieces and their positions in the pieces. Unlike Arrow's function, it supports values
+/// without bytes.
 ///
 /// # Errors
 /// [`ArrowError`] if the values are longer than their type can address.
@@ -151,14 +153,14 @@ pub(crate) fn ends(rows: &UInt32Array) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether row numbers are consecutive, as for a left side on which each row has one match.
+/// Whether row numbers are consecutive, as for the left side of a join in which each left row has one match.
 fn is_run(rows: &UInt32Array) -> bool {
     let numbers = rows.values();
     rows.null_count() == 0
         && numbers.iter().zip(numbers.iter().skip(1)).all(|(&row, &next)| next == row.wrapping_add(1))
 }
 
-/// `rows` rows from row `skip` on; not copied if they are in one piece.
+/// Rows `skip..skip + rows`; they are not copied if they are in one piece.
 fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result<ArrayRef> {
     let mut slices = Vec::with_capacity(chunks.len());
     for chunk in chunks {
@@ -172,12 +174,12 @@ fn slice_chunks(chunks: &[ArrayRef], mut skip: usize, mut rows: usize) -> Result
     }
 }
 
-/// Ascending rows of pieces, of which the first begins with row `start`.
+/// Gathers ascending rows from pieces, the first of which begins with row `start`.
 fn take_runs(chunks: &[ArrayRef], mut start: u32, rows: &UInt32Array) -> Result<ArrayRef> {
     let mut rest = &rows.values()[..];
     let mut taken = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        // All pieces together have fewer than 2^32 rows.
+        // This does not overflow, because all pieces together have fewer than 2^32 rows.
         let end = start + chunk.len() as u32;
         let (run, behind) = rest.split_at(rest.partition_point(|&row| row < end));
         if !run.is_empty() {
@@ -225,7 +227,7 @@ pub(crate) mod tests {
         ]
     }
 
-    /// The same as runs, views of lists and unions, which cannot be keys.
+    /// Runs, views of lists and unions without bytes, which cannot be keys.
     fn containers_without_bytes() -> Vec<ArrayRef> {
         let of: ArrayRef = without_bytes().swap_remove(0);
         let field = Arc::new(Field::new("f", of.data_type().clone(), true));

@@ -1,4 +1,4 @@
-//! Values for aggregates: converted for koel's passes, and the aggregates that those do not support.
+//! Converts values for koel's aggregates, and computes the aggregates that koel does not support.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
 use crate::partial::{Exact, by_group};
 use crate::written::{mapped, written};
 
-/// The values of a column. Those of nulls have no group, and are unspecified, except that doubles are 0: the window of
-/// bits that sums of doubles begin with is chosen from all values.
+/// The values of a column. The values of nulls have no group, and are unspecified, except that doubles are 0: all
+/// values determine the window of bits with which sums of doubles begin.
 pub(crate) struct Values<'a> {
     /// The group of each row, or [`NO_GROUP`].
     pub(crate) ids: Cow<'a, [u32]>,
@@ -22,19 +22,19 @@ pub(crate) struct Values<'a> {
     pub(crate) has_nulls: bool,
 }
 
-/// Values by how they are added up and compared.
+/// Values, by the type in which they are added up and compared.
 pub(crate) enum Numbers {
     U32(ScalarBuffer<u32>),
     U64(ScalarBuffer<u64>),
     I64(ScalarBuffer<i64>),
     F64(ScalarBuffer<f64>),
     I128(ScalarBuffer<i128>),
-    /// Not a number.
+    /// Values that are not numbers.
     Other,
 }
 
 impl Numbers {
-    /// The integer or decimal of a row, without its scale; 0 for others.
+    /// The integer or decimal of a row, without its scale; 0 for other types.
     pub(crate) fn whole(&self, row: usize) -> i128 {
         match self {
             Numbers::U32(all) => all[row].into(),
@@ -62,7 +62,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The group of each row, [`NO_GROUP`] for nulls, without numbers.
+/// The group of each row, [`NO_GROUP`] for nulls; the values are not converted.
 pub(crate) fn present<'a>(column: &Column, ids: &'a [u32]) -> Values<'a> {
     let nulls: Vec<Option<NullBuffer>> = column.chunks().iter().map(|chunk| chunk.logical_nulls()).collect();
     let has_nulls = nulls.iter().flatten().any(|nulls| nulls.null_count() > 0);
@@ -102,7 +102,7 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
             })
         }
         DataType::Null | DataType::Struct(_) | DataType::Interval(_) => Numbers::Other,
-        // 0 and 1.
+        // False is 0 and true is 1.
         DataType::Boolean => Numbers::I64(collected(leaf, |value| value as i64)),
         of if has_bytes(of) => Numbers::Other,
         _ => Numbers::I64(match whole(leaf) {
@@ -112,7 +112,7 @@ fn numbers(of: &DataType, leaf: &Leaf) -> Numbers {
     }
 }
 
-/// The values of a column in one piece, which need not be copied if they have the type of the sum.
+/// The values of a column in one piece: they need not be copied if they have the type of the sum.
 fn whole(leaf: &Leaf) -> Option<&leaf::Values> {
     match &leaf.pieces[..] {
         [piece] => Some(&piece.values),
@@ -134,8 +134,8 @@ fn collected<V: ArrowNativeType>(leaf: &Leaf, to: impl Fn(i128) -> V + Sync) -> 
     written.into()
 }
 
-/// The values as doubles, with -0 and NaN unchanged; 0 for nulls, whose values would otherwise decide how sums are
-/// computed.
+/// The values as doubles, with -0 and NaN unchanged. Nulls are 0, because their values would otherwise affect how sums
+/// are computed.
 fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     let written = leaf.written(|piece, row, values| {
         let piece = &leaf.pieces[piece];
@@ -149,7 +149,7 @@ fn doubles(leaf: &Leaf) -> ScalarBuffer<f64> {
     written.into()
 }
 
-/// The values, with 0 for those that have no group.
+/// The values, with 0 for values without a group.
 fn without_nulls(ids: &[u32], values: &[f64]) -> ScalarBuffer<f64> {
     let present = written(values.len(), |start, to: &mut [f64]| {
         for (to, row) in to.iter_mut().zip(start..) {
@@ -169,7 +169,7 @@ fn has_bytes(data_type: &DataType) -> bool {
     }
 }
 
-/// The sum of each group, or the first group whose sum is farther from 0 than `most`, or does not fit 128 bits.
+/// The sum of each group, or the first group whose sum has an absolute value greater than `most`, or exceeds 128 bits.
 pub(crate) fn exact_sums(ids: &[u32], values: &[i128], groups: usize, most: u128) -> Result<Vec<i128>, usize> {
     let sums = by_group(ids, groups, |sum: &mut Exact, row| sum.add(values[row]), Exact::merge);
     let fits = |sum: Exact| sum.sum().filter(|sum| sum.unsigned_abs() <= most);
@@ -189,7 +189,7 @@ pub(crate) fn extremes(ids: &[u32], values: &[i128], groups: usize, greatest: bo
     mapped(&best, Option::unwrap_or_default)
 }
 
-/// The first row with the least or the greatest text of each group, null for a group without values. `None` if values
+/// The first row with the minimum or the maximum of each group, null for a group without values. `None` if the values
 /// are not text, bytes or booleans.
 pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: bool) -> Option<UInt32Array> {
     if !has_bytes(column.data_type()) {
@@ -212,7 +212,7 @@ pub(crate) fn best_rows(column: &Column, ids: &[u32], groups: usize, greatest: b
             _ => None,
         }
     };
-    // The first row of equal values remains.
+    // Of equal values, the first row remains.
     let put = |best: &mut Option<u32>, row: u32| {
         let Some(own) = value(row) else { return };
         let is_better = best.and_then(value).is_none_or(|other| if greatest { own > other } else { own < other });

@@ -1,7 +1,7 @@
 //! Results that do not fit their type: text of more than 2 GiB, or more dictionary values than the keys can number.
 //!
-//! Arrow's text, binary and lists address 2^31 bytes or values with offsets of 32 bits. Results that may have any type
-//! ([`Column::take_wide`](crate::Column::take_wide)) have the column's own type if the rows fit it, and otherwise
+//! Arrow's text, binary and lists address 2^31 bytes or values with 32-bit offsets. Results of
+//! [`Column::take_wide`](crate::Column::take_wide) have the column's type if the rows fit in it, and otherwise
 //! [`wide_type`].
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::error::Result;
 
-/// The type with offsets of 64 bits, and dictionary keys of at least 32 bits, at any depth except in maps.
+/// The type with 64-bit offsets, and with dictionary keys of at least 32 bits, at any depth except in maps.
 pub(crate) fn wide_type(of: &DataType) -> DataType {
     use DataType::*;
     match of {
@@ -80,7 +80,7 @@ pub(crate) fn widened(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn wide_offsets<O: OffsetSizeTrait>(of: &OffsetBuffer<O>) -> OffsetBuffer<i64> {
-    // They ascend like the offsets that they are converted from.
+    // They ascend, because the offsets from which they are converted do.
     OffsetBuffer::new(of.iter().map(|offset| offset.as_usize() as i64).collect())
 }
 
@@ -93,7 +93,7 @@ fn list<O: OffsetSizeTrait>(of: &GenericListArray<O>, field: &FieldRef) -> Resul
     Ok(LargeListArray::try_new(wide_field(field), wide_offsets(of.offsets()), values, of.nulls().cloned())?)
 }
 
-/// Keys of up to 32 bits. The key under a null is unspecified, and may not fit.
+/// Keys of up to 32 bits. A key under a null is unspecified, and may not fit.
 // One of the types is the type of the cast.
 #[allow(clippy::unnecessary_cast)]
 fn keys_of(array: &ArrayRef) -> Int32Array {
@@ -104,7 +104,8 @@ fn keys_of(array: &ArrayRef) -> Int32Array {
     Int32Array::new(keys, array.nulls().cloned())
 }
 
-/// Whether Arrow failed to create an array because offsets or dictionary keys are too narrow, whatever its message.
+/// Whether Arrow could not create an array because offsets or dictionary keys are too narrow, whatever the error
+/// message.
 pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     match error {
         ArrowError::OffsetOverflowError(_) | ArrowError::DictionaryKeyOverflowError => true,
@@ -113,7 +114,7 @@ pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     }
 }
 
-/// Arrow's array, or the error, which tests can provoke with less than 2 GiB.
+/// Returns the array of Arrow, or the error for too large offsets, which tests can cause with less than 2 GiB.
 pub(crate) fn within_offsets(made: ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     #[cfg(test)]
     if longest(&made) > tests::MOST.get() {
@@ -122,7 +123,7 @@ pub(crate) fn within_offsets(made: ArrayRef) -> std::result::Result<ArrayRef, Ar
     Ok(made)
 }
 
-/// The greatest offset of 32 bits.
+/// The greatest 32-bit offset in an array.
 #[cfg(test)]
 fn longest(array: &dyn Array) -> usize {
     let end = |offsets: &[i32]| offsets.last().map_or(0, |&end| end as usize);
@@ -153,7 +154,7 @@ pub(crate) mod tests {
     use crate::{Aggregation, Column, Error, Function, Keys, NullKeys, distinct, factorize, group_by};
 
     thread_local! {
-        /// The greatest offset that this thread's arrays may have.
+        /// The limit of the 32-bit offsets of this thread's arrays.
         pub(super) static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
@@ -237,7 +238,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// 40 dictionaries of 8 values; keys of 8 bits can number 128.
+    /// 40 dictionaries of 8 values; 8-bit keys can number 128 values.
     #[test]
     fn dictionaries_of_pieces_may_differ() {
         let text = |number: usize| format!("category {:03}", number * 37 % 300);

@@ -1,17 +1,18 @@
 //! Vectors that are written by all threads.
 //!
-//! Elements are written in blocks by simple loops. With rayon's `map` and `collect`, each element is a call of a
-//! function, which takes several times as long as what the functions of this crate do.
+//! Elements are written in blocks by simple loops. With rayon's `map` and `collect`, each element costs a function
+//! call, which takes several times as long as the work of this crate on an element.
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use rayon::prelude::*;
 
 use crate::encode::CHUNK;
 
-/// The elements of a block: few enough for the first-level cache.
+/// The number of elements of a block: few enough for the first-level cache.
 const BLOCK: usize = 256;
 
-/// A vector of `len` elements. `write` gets the position of a block and its elements, and writes all of them.
+/// Creates a vector of `len` elements. `write` receives the position of a block and its elements, and writes all of
+/// them.
 #[inline]
 pub(crate) fn written<T: Copy + Default + Send>(len: usize, write: impl Fn(usize, &mut [T]) + Sync) -> Vec<T> {
     let block = |number: usize| {
@@ -25,8 +26,8 @@ pub(crate) fn written<T: Copy + Default + Send>(len: usize, write: impl Fn(usize
     all
 }
 
-/// As [`written`], with an element per row of pieces of these lengths. `write` gets the number of a piece, a row of it,
-/// and the elements of the rows from there on, which are all in this piece.
+/// As [`written`], with an element per row of pieces of these lengths. `write` receives the number of a piece, a row of
+/// it, and the elements of this row and the following ones, all of which are in this piece.
 #[inline]
 pub(crate) fn written_in_pieces<T: Copy + Default + Send>(
     lengths: impl Iterator<Item = usize>,
@@ -49,7 +50,7 @@ pub(crate) fn written_in_pieces<T: Copy + Default + Send>(
     })
 }
 
-/// `f` of each value, in their order, on all threads of rayon's pool.
+/// Applies `f` to each value, in order, on all threads of rayon's pool.
 #[doc(hidden)]
 #[inline]
 pub fn mapped<T: Copy + Sync, U: Copy + Default + Send>(values: &[T], f: impl Fn(T) -> U + Sync) -> Vec<U> {

@@ -8,13 +8,13 @@ use super::parts::{Parts, with_numbers};
 use super::{Batches, Limit, Side, Stage, first_number, spill};
 use crate::error::{Error, Result};
 
-/// A table that was read.
+/// A table that was read: buffered, or partitioned.
 pub(super) enum Collected {
     Buffered(Buffered),
     Partitioned(Parts),
 }
 
-/// Rows in memory, until they are too many.
+/// Rows in memory, up to the limit.
 #[derive(Default)]
 pub(super) struct Buffered {
     /// The rows, without their numbers.
@@ -25,18 +25,18 @@ pub(super) struct Buffered {
     short: usize,
 }
 
-/// Bytes that the buffers of a batch may have in addition to its rows.
+/// The number of bytes that the buffers of a batch may have in addition to its rows.
 const SMALL: u64 = 64 << 10;
 
-/// Batches below this number of bytes, such as the groups of a morsel, are short. `MOST_SHORT` of them are
-/// concatenated, because each array takes some 100 bytes in addition to its rows.
+/// Batches with fewer bytes, such as the groups of a morsel, are short. `MOST_SHORT` adjacent short batches are
+/// concatenated, because each array takes about 100 bytes in addition to its rows.
 const SHORT: u64 = 16 << 10;
 const MOST_SHORT: usize = 256;
 
 impl Buffered {
-    /// Adds rows of this number of bytes.
+    /// Adds rows that have this number of bytes.
     fn push(&mut self, batch: RecordBatch, bytes: u64) -> Result<()> {
-        // A slice of a much larger batch would keep all of that batch in memory.
+        // A slice of a much larger batch would keep the whole batch in memory.
         let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
         self.bytes += bytes;

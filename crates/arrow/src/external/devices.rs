@@ -1,17 +1,17 @@
-//! Distributes work over devices: one thread per device, and the caller's thread, which reads the input, passes results
-//! on and reports progress.
+//! Distributes work over devices: one thread per device, and the caller's thread, which reads the input, passes on the
+//! results and reports progress.
 //!
 //! ```text
 //! caller     queues items in order, a few ahead; passes on the results of the first unfinished item; then the next
 //! device     takes the next item; sends its results to the channel of that item, which buffers one result
 //! ```
 //!
-//! So results arrive in the order of the items, on whichever device each ran, and few of them are buffered. There is no
-//! deadlock: items are taken in order, so the item that the caller waits for is being worked on, or is the next to be
-//! taken.
+//! So results arrive in the order of the items, whichever devices process them, and few results are buffered. There is
+//! no deadlock: items are taken in order, so the item for which the caller waits is either being processed, or the next
+//! one to be taken.
 //!
-//! The first error ends all: devices see it when they have a result, or take an item. With one device there are no threads,
-//! and results are handed on as they are made.
+//! The first error ends all work: devices check for errors when they have a result, or take an item. With one device
+//! there are no threads, and results are passed on as soon as they are computed.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -24,10 +24,10 @@ use koel::threads::{self, Workers};
 
 use crate::error::{Error, Result};
 
-/// The reason why work on an item ends early.
+/// The reason why the work on an item ended early.
 pub(super) enum Stop {
     Failed(Error),
-    /// The receiver of the results has stopped.
+    /// The caller does not want further results.
     Unwanted,
 }
 
@@ -40,9 +40,9 @@ impl From<Error> for Stop {
 /// Receives the results of an item.
 pub(super) type Emit<'a, R> = &'a mut dyn FnMut(R) -> std::result::Result<(), Stop>;
 
-/// The work of each device: `begin` creates its state, and `work` emits the results of an item. These functions and
-/// those passed to [`shared_out`] are `dyn`, so that the threads are compiled once per type of items and results
-/// instead of once per caller.
+/// The work of each device: `begin` creates its state, and `work` emits the results of an item. These functions and the
+/// arguments of [`shared_out`] are `dyn`, so that the threads are compiled once per type of items and results instead
+/// of once per caller.
 pub(super) struct Work<'a, 'd, T, S, R> {
     pub(super) begin: &'a (dyn Fn(&'d Any) -> Result<S> + Sync),
     pub(super) work: &'a ItemWork<'a, T, S, R>,
@@ -50,7 +50,7 @@ pub(super) struct Work<'a, 'd, T, S, R> {
 
 type ItemWork<'a, T, S, R> = dyn Fn(&mut S, T, Emit<'_, R>) -> std::result::Result<(), Stop> + Sync + 'a;
 
-/// Returns an error if there are no devices.
+/// Returns an error if there are no devices, and otherwise the devices.
 pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     match devices {
         [] => {
@@ -61,8 +61,8 @@ pub(super) fn some(devices: &[Any]) -> Result<&[Any]> {
     }
 }
 
-/// Works on all items, at most `ahead` of them at a time, and calls `take` with their results in the order of the
-/// items. `front` receives the number of each item before its results are taken. Returns the states that `begin`
+/// Processes all items, at most `ahead` of them at a time, and calls `take` with their results in the order of the
+/// items. `front` receives the number of each item before its results are passed on. Returns the states that `begin`
 /// created.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     thread::scope(|scope| {
         let _leader = workers.leader();
         let (queue, taken) = channel();
-        // If no thread starts, the items are dropped here, which ends the caller's wait.
+        // If no thread starts, this drops the items, so that the caller does not wait for them.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
@@ -126,7 +126,7 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     })
 }
 
-/// The reason why all threads end.
+/// Why all threads must end.
 #[derive(Default)]
 struct Ended {
     /// The failed item with the least number, and its error.
@@ -154,7 +154,7 @@ struct Job<T, R> {
     results: SyncSender<R>,
 }
 
-/// The thread of a device. `None` if `begin` failed.
+/// The loop of a device's thread. Returns `None` if `begin` failed.
 fn worked<T, S, R>(
     queue: &Mutex<Receiver<Job<T, R>>>,
     (workers, ended): (&Workers, &Ended),
@@ -174,7 +174,7 @@ fn worked<T, S, R>(
         }
         match work(&mut state, item, &mut emit) {
             Ok(()) => (),
-            // Before the channel closes: the receiver then looks for errors.
+            // The error is stored before the channel closes, because the receiver looks for errors when it closes.
             Err(Stop::Failed(error)) => ended.fail(workers, number, error),
             Err(Stop::Unwanted) => break,
         }
@@ -182,7 +182,7 @@ fn worked<T, S, R>(
     Some(state)
 }
 
-/// The caller's thread.
+/// The loop of the caller's thread.
 fn handed_on<T, R, E>(
     queue: Sender<Job<T, R>>,
     ahead: usize,

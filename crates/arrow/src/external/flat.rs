@@ -1,6 +1,6 @@
-//! Columns without dictionaries, and without views in lists and structs, as in spill files.
+//! Replaces dictionaries, and views in lists and structs, as spill files require.
 //!
-//! Blocks of rows are written separately. A dictionary, or the buffers of a view, would be written with each block.
+//! Blocks of rows are written separately: each block would contain a whole dictionary, or all buffers of a view.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use arrow_schema::{DataType, FieldRef};
 use crate::error::Result;
 use crate::take::take;
 
-/// The type of results for a column of this type: values in place of dictionaries, at any depth, and large strings in
-/// place of views in lists and structs.
+/// The type of results for a column of this type: at any depth, dictionaries are replaced by their values, and views in
+/// lists and structs by large strings.
 pub fn result_type(data_type: &DataType) -> DataType {
     type_of(data_type, false)
 }
@@ -38,7 +38,7 @@ fn inner_field(field: &FieldRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(type_of(field.data_type(), true)))
 }
 
-/// The same values as a column of [`result_type`].
+/// The same values as an array of [`result_type`].
 ///
 /// # Errors
 /// [`Error::Arrow`](crate::Error::Arrow) if the values of a dictionary, one per row, exceed the offsets of their type.
@@ -83,7 +83,7 @@ fn struct_of(of: &StructArray) -> Result<StructArray> {
 }
 
 fn list_of<O: OffsetSizeTrait>(list: &GenericListArray<O>, of: &FieldRef) -> Result<GenericListArray<O>> {
-    // A slice refers to the elements of all rows; only those of its own rows are converted.
+    // A slice refers to the elements of all rows; only the elements of its own rows are converted.
     let (first, end) = (list.offsets()[0], list.offsets()[list.len()]);
     let values = array_of(&list.values().slice(first.as_usize(), (end - first).as_usize()), true)?;
     let offsets = list.offsets().clone().subtract(first);

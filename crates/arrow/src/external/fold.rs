@@ -1,14 +1,14 @@
-//! Aggregates in pieces, for the rows of one or few keys that do not fit in memory.
+//! Aggregates rows in pieces, for keys whose rows do not fit in memory.
 //!
 //! ```text
 //! piece        the id of each row's key, from a map of the bytes of keys
 //!   counts, sums     added to those of the previous pieces (sums.rs)
 //!   other aggregates group_by of the piece by ids: one row per id
-//! finish       group_by of these rows by ids: the least of the least values, the first of the first ones
+//! finish       group_by of these rows by ids: for example, the minimum of the minima, the first of the first values
 //! ```
 //!
-//! Distinct values are not counted here: values that are distinct in two pieces may be equal. [`Fold::add_distinct`]
-//! gets distinct rows, which the caller computes.
+//! Distinct values cannot be counted per piece, because a value may occur in two pieces. The caller computes the
+//! distinct rows, and passes them to [`Fold::add_distinct`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,12 +36,12 @@ use crate::values::{Values, present};
 pub(super) struct Fold<'a> {
     grouping: &'a Grouping<'a>,
     side: &'a Side,
-    /// The columns of groups, and the number of the first row.
+    /// The columns of groups, followed by the number of the first row.
     schema: SchemaRef,
     ids: Ids,
-    /// The counts and sums; `None` for other aggregates.
+    /// The state of counts and sums; `None` for other aggregates.
     sums: Vec<Option<Sums>>,
-    /// For each column whose distinct values are counted: the number of them per id.
+    /// For each column whose distinct values are counted: the number of distinct values per id.
     distinct: HashMap<usize, Vec<i64>>,
     /// The result of group_by for each piece: ids, keys, the number of the first row, and the other aggregates.
     pieces: Vec<RecordBatch>,
@@ -83,12 +83,12 @@ impl<'a> Fold<'a> {
         }
         let others = self.others().map(|of| of.column.map(|column| (of.function, columns[column].clone())));
         let piece = self.one_row_an_id(ids, &columns, others.flatten().collect(), NullKeys::Drop)?;
-        // One row per key, which would otherwise keep the buffers of all rows in memory.
+        // The piece has one row per key; without a copy, it would keep the buffers of all rows in memory.
         self.pieces.push(copied(&piece)?);
         Ok(())
     }
 
-    /// Adds the distinct rows of the key and a column.
+    /// Adds the distinct rows of the key columns and this column.
     pub(super) fn add_distinct(&mut self, column: usize, rows: &RecordBatch) -> Result<()> {
         let keys = self.side.keys.len();
         let column_of = |at: usize| Column::new(self.side.schema.field(at).name(), Arc::clone(rows.column(at)));
@@ -112,7 +112,7 @@ impl<'a> Fold<'a> {
         let ids: UInt32Array = UInt32Array::from(id.to_data());
         let column = |column: &ArrayRef| Column::new("", Arc::clone(column));
         let keys = self.side.keys.len();
-        // Keys and numbers are at the same positions as in the pieces, which are concatenated.
+        // Keys and numbers are at the same positions as in the pieces.
         let others = self.others().map(|of| of.function).zip(columns[keys + 1..].iter().map(column)).collect();
         let heads: Vec<Column> = columns[..=keys].iter().map(column).collect();
         let groups = self.heads_and(ids, &heads, others, NullKeys::Group)?;
@@ -141,7 +141,7 @@ impl<'a> Fold<'a> {
         }
         found.push(Arc::clone(groups.column(numbers_at)));
         let groups = batch_of(&self.schema, found, groups.num_rows())?;
-        // Ids are in order of first occurrence.
+        // Ids are already in order of first occurrence.
         match self.grouping.order {
             IdOrder::Ascending => {
                 let key = |at: usize| Column::new("", Arc::clone(groups.column(at)));
@@ -153,7 +153,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// The aggregates that are computed by group_by of the pieces' results.
+    /// The aggregates for which the results of pieces are aggregated by group_by.
     fn others(&self) -> impl Iterator<Item = &Of> {
         let is_other = |of: &&Of| !matches!(of.function, Function::DistinctCount);
         self.grouping
@@ -165,7 +165,7 @@ impl<'a> Fold<'a> {
             .filter(is_other)
     }
 
-    /// One row per id, for rows with all columns.
+    /// One row per id. `columns` are all columns of the rows.
     fn one_row_an_id(
         &self,
         ids: UInt32Array,
@@ -198,7 +198,7 @@ fn numbers_schema() -> SchemaRef {
     super::parts::numbered_schema(&arrow_schema::Schema::empty())
 }
 
-/// Ids of keys, in order of first occurrence.
+/// Numbers keys, in order of first occurrence.
 #[derive(Default)]
 struct Ids(HashMap<Box<[u8]>, u32>);
 

@@ -1,15 +1,16 @@
-//! Groups under a limit: rows that fit are grouped at once, others one partition at a time.
+//! Groups under a memory limit: rows that fit are grouped at once, and others one partition at a time.
 //!
 //! ```text
-//! morsels           on CPUs, a row per key of the morsel, with mergeable states of the aggregates (preaggregate.rs)
+//! morsels           on CPUs, one row per key of the morsel, with mergeable states of the aggregates (preaggregate.rs)
 //! rows of morsels   buffered until they exceed the limit
-//! all buffered      group_by
+//! all buffered      group_by, if all of them fit
 //! over the limit    partitioned by their keys, and each partition grouped, with the number of each group's first row; the
 //!                   groups are merged in the order of these numbers, or of their keys
 //! too large         a partition that does not fit is partitioned again; rows of one key are aggregated in pieces (fold.rs)
 //! ```
 //!
-//! Several devices share the partitions. Tables that fit are partitioned in memory for them if they are large enough.
+//! Several devices share the partitions. For several devices, tables that fit are partitioned in memory if they are
+//! large enough.
 
 use std::sync::Arc;
 
@@ -32,15 +33,15 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
 
-/// The minimum number of rows for which partitioning in memory for several devices pays.
+/// The least number of rows for which it is faster to partition in memory for several devices.
 const WORTH_DEVICES: u64 = 1 << 16;
 
-/// An aggregate, and the index of its column; without a column, rows are counted.
+/// An aggregate of a column, given by its index; without a column, rows are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Of {
     /// The function.
     pub function: Function,
-    /// Their column.
+    /// The index of the column.
     pub column: Option<usize>,
     /// The name of the result column.
     pub name: String,
@@ -88,14 +89,14 @@ pub struct GroupBy<'a> {
     pub watch: &'a dyn Fn(Stage),
 }
 
-/// The number of rows.
+/// The numbers of rows, and of spilled bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grouped {
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u64,
-    /// Groups.
+    /// The number of groups.
     pub groups: u64,
-    /// Bytes written to temporary files: by the first partitioning of the rows, and for results.
+    /// The number of bytes written to temporary files: by the first partitioning of the rows, and for results.
     pub spilled: u64,
 }
 
@@ -114,14 +115,15 @@ impl GroupBy<'_> {
     /// iterator of the table; all threads of rayon's pool run morsels.
     ///
     /// Cost: on CPUs, the rows of each morsel are grouped first, unless most of them have distinct keys. If the
-    /// resulting groups, or all rows, fit the limit, the rest is [`group_by`](crate::group_by). Otherwise each is also
-    /// written to a temporary file and read back, once for every factor of 32 between the table and the limit, and each
-    /// group once.
+    /// resulting groups, or all rows, fit the limit, the rest is [`group_by`](crate::group_by). Otherwise each row is
+    /// also written to a temporary file and read back, once for every factor of 32 between the table and the limit, and
+    /// each group once.
     ///
     /// # Errors
-    /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one such group, and in order of first occurrence
-    /// the first. [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there are no devices, and those of the
-    /// table and of `take`, after which the work stops and temporary files are removed.
+    /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one of the groups whose sum does not fit, and in
+    /// order of first occurrence the first of them. [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there
+    /// are no devices, and the errors of the table and of `take`, after which the work stops and temporary files are
+    /// removed.
     pub fn run<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
@@ -136,15 +138,15 @@ impl GroupBy<'_> {
         Ok(Grouped { rows: plan.rows(), ..grouped })
     }
 
-    /// How the groups of morsels are merged; `None` unless all devices are CPUs and all aggregates have mergeable
+    /// The plan for merging the groups of morsels; `None` unless all devices are CPUs and all aggregates have mergeable
     /// states.
     fn plan(&self, table: &SchemaRef) -> Option<Plan<'_>> {
         let are_cpus = self.devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
         self.devices.first().filter(|_| are_cpus).and_then(|device| Plan::of(self.grouping(device), table))
     }
 
-    /// Whether the groups of tables like this sample take much less memory than their rows: if groups are computed
-    /// while rows are read, and have three rows or more on average.
+    /// Whether the groups of tables like this sample take much less memory than their rows: this requires that groups
+    /// are computed while rows are read, and have three rows or more on average.
     ///
     /// # Errors
     /// As [`factorize`](crate::factorize).
@@ -155,7 +157,7 @@ impl GroupBy<'_> {
         }
     }
 
-    /// As [`run`](Self::run), without groups of morsels.
+    /// As [`run`](Self::run), without grouping morsels first.
     fn run_rows<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
@@ -207,8 +209,8 @@ impl GroupBy<'_> {
         Grouping { device, by, aggregates, order, nulls }
     }
 
-    /// How groups with these columns are sorted. The bytes of keys have the order of the keys: NaN after all numbers,
-    /// and null after all values.
+    /// The order of groups with these columns. The bytes of keys have the order of the keys: NaN follows all numbers,
+    /// and null follows all values.
     fn in_order(&self, schema: &Schema) -> Result<Order> {
         let options = SortOptions { descending: false, nulls_first: false };
         let field = |field: &Arc<Field>| SortField::new_with_options(field.data_type().clone(), options);

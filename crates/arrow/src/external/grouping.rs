@@ -1,11 +1,11 @@
-//! Groups rows on one device: those of a part, or of a piece of a table in memory.
+//! Groups rows on one device: the rows of a partition, or a piece of a table in memory.
 //!
 //! ```text
 //! part      in memory if it fits; otherwise partitioned again; rows of one key are aggregated in pieces (fold.rs)
-//! pieces    a table in memory: rows partitioned by key, one piece per device
+//! pieces    of a table in memory: rows partitioned by key, one piece per device
 //! ```
 //!
-//! Groups have the numbers of their first rows behind them, by which they are put in order.
+//! The last column of groups is the number of their first row, by which they are sorted.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 use crate::take::take_batch;
 
-/// How rows are grouped, and where.
+/// The parameters of a grouping on one device.
 #[derive(Clone, Copy)]
 pub(super) struct Grouping<'a> {
     pub(super) device: &'a Any,
@@ -41,14 +41,14 @@ pub(super) struct Grouping<'a> {
 }
 
 impl<'a> Grouping<'a> {
-    /// The same on another device.
+    /// The same grouping on another device.
     fn on(self, device: &'a Any) -> Self {
         Grouping { device, ..self }
     }
 
     /// The groups of these rows, with the numbers of their first rows.
     pub(super) fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        // Large pieces need not be concatenated, unless they have text, whose rows are looked up one by one.
+        // Large pieces need not be concatenated, except those of text, whose rows are looked up one by one.
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let are_large = rows / batches.len().max(1) >= LARGE;
         let stays = |at: usize| {
@@ -79,7 +79,7 @@ impl<'a> Grouping<'a> {
         })
     }
 
-    /// Groups a table in memory; each device has the rows of some keys.
+    /// Groups a table in memory; each device groups the rows of some of the keys.
     pub(super) fn in_memory(
         &self,
         devices: &[Any],
@@ -118,7 +118,7 @@ impl<'a> Grouping<'a> {
         Ok(all)
     }
 
-    /// Groups a partitioned table, as runs in this file.
+    /// Groups a partitioned table, and writes the groups to this file as runs.
     pub(super) fn in_parts(
         &self,
         devices: &[Any],
@@ -158,7 +158,7 @@ fn partitioned(
     count: usize,
 ) -> Result<Vec<Vec<RecordBatch>>> {
     let mut pieces = vec![Vec::with_capacity(batches.len()); count];
-    // Each batch is dropped once its rows are partitioned.
+    // Each batch is dropped after its rows are partitioned.
     for batch in batches {
         let Some(&first) = numbers(&batch).first() else { continue };
         let mut rows = vec![Vec::new(); count];
@@ -179,18 +179,18 @@ fn number_of(column: &Column, row: usize) -> Option<usize> {
     numbers(&row).first().map(|&number| number as usize)
 }
 
-/// A schema without its last column, the numbers of rows.
+/// The schema without its last column, the row numbers.
 pub(super) fn without_number(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields();
     Arc::new(Schema::new(fields[..fields.len().saturating_sub(1)].to_vec()))
 }
 
-/// The sum that does not fit its type, of the first such group.
+/// The error of the first group whose sum does not fit its type.
 #[derive(Default)]
 struct Overflow(Option<Error>);
 
 impl Overflow {
-    /// The result; `None` if a sum does not fit, in which case the error is kept.
+    /// The results; `None` if a sum does not fit, in which case the error is stored.
     fn or<T>(&mut self, results: Result<T>) -> Result<Option<T>> {
         match results {
             Ok(results) => Ok(Some(results)),
@@ -215,11 +215,11 @@ impl Overflow {
     }
 }
 
-/// How parts are grouped on each device.
+/// The parameters for grouping parts on each device.
 pub(super) struct Job<'a> {
     pub(super) side: &'a Side,
     pub(super) hashing: Hashing,
-    /// The columns of groups, and the number of the first row.
+    /// The columns of groups, followed by the number of the first row.
     pub(super) schema: &'a SchemaRef,
     /// The limit of one device.
     pub(super) limit: &'a Limit,
@@ -264,7 +264,7 @@ impl Job<'_> {
         for blocks in of.blocks.chunk_by(batched(self.limit.batch_bytes())) {
             fold.add(blocks.iter().map(read).collect::<Result<_>>()?)?;
         }
-        // The distinct values of one key may be as large as its rows: they are computed by the same partitioning.
+        // The distinct values of one key may take as much memory as its rows, so this partitions them too.
         for distinct in fold.distinct_columns() {
             let values = GroupBy {
                 devices: std::slice::from_ref(grouping.device),
