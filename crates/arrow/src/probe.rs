@@ -117,7 +117,7 @@ impl RightKeys {
     }
 
     /// Results `first..first + len` of a batch, or fewer if there are no more, ordered by left row, then by right row.
-    /// [`NO_ROW`](koel::NO_ROW) stands for the missing right row of a left row without a match.
+    /// [`NO_ROW`](koel::NO_ROW) replaces the missing right row of a left row without a match.
     ///
     /// Cost: two writes per result; if the batch has more than `at_once` results, also a lookup of the whole batch.
     ///

@@ -121,9 +121,9 @@ impl GroupBy<'_> {
     ///
     /// # Errors
     /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one of the groups whose sum does not fit, and in
-    /// order of first occurrence the first of them. [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there
-    /// are no devices, and the errors of the table and of `take`, after which the work stops and temporary files are
-    /// removed.
+    /// order of first occurrence the first of them. [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if
+    /// `devices` is empty, and the errors of the table and of `take`, after which the work stops and temporary files
+    /// are removed.
     pub fn run<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,

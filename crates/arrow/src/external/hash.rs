@@ -1,15 +1,15 @@
-//! Hashes of keys, by which rows are partitioned: equal keys have equal hashes, whatever their types.
+//! Hashes of keys, by which rows are partitioned: equal keys have equal hashes, even if their types differ.
 //!
 //! ```text
 //! hash = mix( mix( mix(seed + value of the first column) + value of the second ) + .. )
 //! ```
 //!
-//! Values are those of leaf.rs, so that 7 as Int8 and 7 as UInt64 are one value, and -0 is 0; decimals and moments are
-//! taken at the finer scale of both tables; of text the value is a hash of its bytes. A null has a value of its own;
-//! where nulls equal nothing, rows with a null are partitioned by their numbers, because they match nothing and would
-//! fill one partition.
+//! Values are those of leaf.rs, so 7 as Int8 and 7 as UInt64 are the same value, and -0 is 0. Decimals, times,
+//! timestamps and durations are taken at the finer scale of the two tables. The value of a text is a hash of its bytes.
+//! Nulls have a hash of their own. If nulls are not equal, rows with a null are partitioned by their row numbers,
+//! because they match nothing and would all be in one partition.
 //!
-//! What it is not: a proof of equality. Two keys may share a hash, and are in one part then.
+//! Equal hashes do not prove that keys are equal: different keys with equal hashes are in the same partition.
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -22,7 +22,7 @@ use crate::leaf::{Bytes, Fixed, Leaf, with_values};
 /// The hash of a null.
 const NULL: u64 = 0x6e75_6c6c;
 
-/// How keys are hashed in one run.
+/// The parameters of the hashes of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hashing {
     pub(crate) nulls: NullEquality,
@@ -32,10 +32,10 @@ pub(crate) struct Hashing {
 }
 
 impl Hashing {
-    /// Uses a random seed, so that untrusted input cannot choose keys that all fall into one part. No result depends on
-    /// it.
+    /// Uses a random seed, so that untrusted input cannot choose keys that all are in the same partition. The seed does
+    /// not affect any result.
     pub(super) fn new(nulls: NullEquality) -> Self {
-        // Without randomness, results are the same, but keys can be chosen to collide.
+        // If there is no source of randomness, results are the same, but keys can be chosen to collide.
         Hashing::seeded(nulls, koel::random_seed().unwrap_or(0), hash_bits())
     }
 
@@ -44,8 +44,8 @@ impl Hashing {
         Hashing { nulls, seed, bits }
     }
 
-    /// The hash of each row's key. `first` is the number of the first row, and `scales` are those of
-    /// [`common_scales`](crate::kind::common_scales), for a table that is joined with one of other scales.
+    /// The hash of each row's key. `first` is the number of the first row. `scales` are the
+    /// [`common_scales`](crate::kind::common_scales) of a table that is joined with a table of other scales.
     pub(super) fn hashes(&self, keys: &Keys, scales: Option<&[i8]>, first: u64) -> Result<Vec<u64>> {
         let mut leaves = all_leaves(keys)?;
         for (leaf, &scale) in leaves.iter_mut().zip(scales.unwrap_or_default()) {
@@ -100,7 +100,7 @@ impl Hashing {
     }
 }
 
-/// Replaces the hashes of rows that have a null.
+/// Replaces the hashes of rows that have a null by hashes of their row numbers.
 fn partition_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
     let mut start = 0;
     for piece in &leaf.pieces {
@@ -114,7 +114,7 @@ fn partition_nulls(leaf: &Leaf, first: u64, hashes: &mut [u64]) {
 }
 
 /// Mixes in a value of any width. Equal values of two types have equal hashes, so the number of mixing steps depends on
-/// the value and not on its type. The halves are mixed in one after the other: combining them first, for example by
+/// the value and not on its type. The two halves are mixed in one after the other: combining them first, for example by
 /// XOR, would make many keys collide, whatever the seed.
 #[inline]
 fn mix_wide<T: Fixed>(hash: u64, value: T) -> u64 {
@@ -133,7 +133,7 @@ fn text(bytes: &Bytes, row: usize, seed: u64) -> u64 {
     if at < strings.len() { xxh3_64_with_seed(strings.get(at), seed) } else { NULL }
 }
 
-/// The finisher of SplitMix64.
+/// The finaliser of SplitMix64.
 fn mix(hash: u64, value: u64) -> u64 {
     let mut z = hash.rotate_left(25).wrapping_add(value).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -160,7 +160,7 @@ mod tests {
         const KEYS: u64 = 10_000;
         let uppers = || (1..=KEYS).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8);
         let wide = |lower: u64, upper: u64| i128::from(upper as i64) << 64 | i128::from(lower);
-        // Lower halves that would combine to one word, by sums and XORs with rotations.
+        // Lower halves such that both halves combine to the same word, by sums and by XORs with rotations.
         let lowers: [fn(u64) -> u64; 5] = [|x| x.rotate_left(32), |x| x, |x| !x, |x| x.wrapping_neg(), |x| x << 1];
         for lower in lowers {
             let values: Vec<i128> = uppers().map(|upper| wide(lower(upper), upper)).collect();

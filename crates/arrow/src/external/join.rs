@@ -1,13 +1,13 @@
-//! A join under a memory limit: in memory if the right rows fit, otherwise one partition at a time.
+//! Joins under a memory limit: in memory if the right rows fit, and otherwise one partition at a time.
 //!
 //! ```text
 //! right batches  buffered until they exceed the limit
-//! all fit        index; all threads look up left morsels, and results are passed on in order (ordered.rs)
-//! too many       both sides partitioned; each pair of parts joined (pair.rs); runs of results merged
-//!                then, in right and full joins, the unmatched right rows
+//! all fit        build an index; all threads look up left morsels, and results are passed on in order (ordered.rs)
+//! too many       partition both sides; join each pair of partitions (pair.rs); merge the runs of results
+//!                in right and full joins, the unmatched right rows follow
 //! ```
 //!
-//! With several devices, each has an index and they divide the left batches, or they divide the parts.
+//! If there are several devices, each has an index and they share the left batches, or they share the partitions.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::kind::{check_kinds, common_scales};
 
-/// A column of the result of a join, by its index in one of the sides.
+/// A column of the result of a join, given by its index in one of the sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A left column.
     Left(usize),
     /// A right column.
     Right(usize),
-    /// The key column with this number: that of the left row, or of the right row if there is no left row. Both have
-    /// the same type.
+    /// The key column with this number: of the left row, or of the right row if there is no left row. Both columns must
+    /// have the same type.
     Key(usize),
 }
 
@@ -90,16 +90,16 @@ pub struct Join<'a> {
     pub watch: &'a dyn Fn(Stage),
 }
 
-/// The number of rows.
+/// The numbers of rows, and of spilled bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinedRows {
-    /// Left rows.
+    /// The number of left rows.
     pub left: u64,
-    /// Right rows.
+    /// The number of right rows.
     pub right: u64,
-    /// Rows of the result.
+    /// The number of rows of the result.
     pub joined: u64,
-    /// Bytes written to temporary files: by the first partitioning of the rows, and for results.
+    /// The number of bytes written to temporary files: by the first partitioning of the rows, and for results.
     pub spilled: u64,
 }
 
@@ -107,7 +107,7 @@ impl Join<'_> {
     /// The schema of the result for tables with these schemas.
     ///
     /// # Errors
-    /// [`Error::Arrow`] for a column that does not exist, or for keys of two types in one column.
+    /// [`Error::Arrow`] for a column that does not exist, or for a result column of keys whose types differ.
     pub fn schema(&self, left: &Schema, right: &Schema) -> Result<SchemaRef> {
         let wrong = |what: String| Error::Arrow(ArrowError::SchemaError(what));
         let field = |of: &Schema, at: usize| match of.fields().get(at) {
@@ -130,15 +130,15 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// Joins two tables, and calls `take` with the result in batches, in the order of left rows, then of right rows.
-    /// The calling thread calls `take` and the iterators of the tables. On one CPU, all threads of rayon's pool run
-    /// morsels and look up rows; on other devices, if the right table fits in memory, the calling thread runs the
-    /// morsels of the left table, and GPUs look up several of them at a time.
+    /// Joins two tables, and calls `take` with the result in batches, ordered by left row, then by right row. The
+    /// calling thread calls `take` and the iterators of the tables. On a single CPU, all threads of rayon's pool run
+    /// morsels and look up rows. On other devices, if the right table fits in memory, the calling thread runs the
+    /// morsels of the left table, and each GPU looks up several of them at a time.
     ///
-    /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows at a time. Otherwise
+    /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows in memory. Otherwise
     /// each row of both tables and of the result is written to a temporary file and read back: once, and once more for
     /// each factor of 32 between the right table and the limit. If the rows of one right key do not fit, the left rows
-    /// of that key are read again for each piece of them.
+    /// of that key are read again for each piece of those rows.
     ///
     /// # Errors
     /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there are no devices,
@@ -186,7 +186,7 @@ impl Join<'_> {
                         vec![indexed]
                     }
                     _ => {
-                        // Each device has a batch, and takes the next one when it is done.
+                        // Each device processes a batch, and takes the next one when it has finished.
                         let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
                         let bytes = whole.batch_bytes();
                         let pieces = left_side.gathered(left, bytes, if are_cpus { 0 } else { bytes });
@@ -236,7 +236,7 @@ impl Join<'_> {
     }
 }
 
-/// A field of the result: any row of an outer join may be null.
+/// A field of the result. It is nullable, because any row of an outer join may be null.
 fn plain(field: &Field) -> Field {
     let data_type: DataType = result_type(field.data_type());
     field.clone().with_data_type(data_type).with_nullable(true)

@@ -1,26 +1,26 @@
-//! The number of bytes of each row of a side in a result, known before rows are gathered: a single long row may match
-//! many rows.
+//! The number of bytes that each row of one side takes in the result, computed before rows are gathered: a single long
+//! row may match many rows.
 
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
 
 use crate::sizes::{add_contents, is_fixed, slot};
 
-/// The rows that a thread measures at a time.
+/// The number of rows that a thread measures at a time.
 const PART: usize = 1 << 16;
-/// The most parts that one thread measures.
+/// The greatest number of parts for which one thread measures all.
 const FEW: usize = 4;
 
-/// The bytes of each row of some columns.
+/// The number of bytes of each row of some columns.
 pub(super) struct Lengths {
     slot: u64,
-    /// The bytes of each row in addition to its slot; empty if all are 0.
+    /// The number of bytes of each row in addition to its slot; empty if all are 0.
     of_row: Vec<u32>,
     longest: u64,
 }
 
 impl Lengths {
-    /// The lengths of columns with `rows` rows, each in pieces.
+    /// Measures columns that have `rows` rows, each in pieces.
     pub(super) fn of<'a>(columns: impl Iterator<Item = &'a [ArrayRef]>, rows: usize) -> Self {
         let mut lengths = Lengths { slot: 0, of_row: Vec::new(), longest: 0 };
         for pieces in columns {
@@ -43,7 +43,7 @@ impl Lengths {
                 }
             }
             let add = |(part, own): (ArrayRef, &mut [u32])| add_contents(&part, own);
-            // Small inputs are batches, which are already processed in parallel.
+            // Small inputs are batches, which other threads process at the same time.
             match parts.len() > FEW {
                 true => parts.into_par_iter().for_each(add),
                 false => parts.into_iter().for_each(add),
@@ -58,7 +58,7 @@ impl Lengths {
         self.longest
     }
 
-    /// The bytes of this row; a missing row takes a slot too.
+    /// The number of bytes of this row. A missing row takes a slot too.
     #[inline]
     pub(super) fn of_row(&self, row: u32) -> u64 {
         self.slot + self.of_row.get(row as usize).map_or(0, |&bytes| bytes.into())

@@ -1,11 +1,11 @@
-//! The memory limit, and what fits in it.
+//! The memory limit, and which work fits in it.
 
 use std::path::{Path, PathBuf};
 
 use koel::backend::DeviceKind;
 use koel::{Any, Cpu, HashBackend};
 
-/// A memory limit, and the folder for data that does not fit.
+/// A memory limit, and the folder for data that exceeds it.
 ///
 /// ```
 /// use koel_arrow::external::Limit;
@@ -16,7 +16,7 @@ use koel::{Any, Cpu, HashBackend};
 pub struct Limit {
     bytes: u64,
     folder: PathBuf,
-    /// The results for a row, in addition to its columns.
+    /// The number of bytes per row in addition to its columns, for results.
     of_row: u64,
 }
 
@@ -26,15 +26,15 @@ const OF_A_ROW: u64 = 48;
 const OF_AN_AGGREGATE: u64 = 24;
 
 impl Limit {
-    /// A limit of `bytes` bytes. Temporary files are created in the system's temporary folder.
+    /// Creates a limit of `bytes` bytes. Temporary files are created in the system's temporary folder.
     ///
-    /// The limit counts columns and the tables of their keys. A process uses about 50 MB in addition, and more with a
-    /// driver of OpenCL.
+    /// The limit applies to columns and to the tables of their keys. A process uses about 50 MB in addition, and more
+    /// with an OpenCL driver.
     pub fn new(bytes: u64) -> Self {
         Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
     }
 
-    /// Sets the folder of temporary files. They have no names there, and are removed when the process ends.
+    /// Sets the folder of temporary files. The files have no names there, and are removed when the process ends.
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
@@ -50,26 +50,26 @@ impl Limit {
         &self.folder
     }
 
-    /// A part of the limit, which is at most half of the memory of this machine: `1 / parts` of it.
+    /// `1 / parts` of the limit, or of half of the memory of this machine if that is less.
     pub(crate) fn part(&self, parts: u64) -> Limit {
         let whole = self.of(&[], 0);
         Limit { bytes: whole.bytes / parts, ..whole }
     }
 
-    /// The same limit, but at most half of the memory of the smallest device and of this machine, for rows with this
-    /// number of aggregates.
+    /// The limit, but at most half of the memory of this machine and of the smallest device, for rows with this number
+    /// of aggregates.
     pub(super) fn of(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, 1)
     }
 
-    /// The share of each device when all work at a time on different rows.
+    /// The share of each device if all devices work on different rows at the same time.
     pub(super) fn each(&self, devices: &[Any], aggregates: usize) -> Limit {
         self.share(devices, aggregates, devices.len() as u64)
     }
 
     fn share(&self, devices: &[Any], aggregates: usize, shares: u64) -> Limit {
         let shares = shares.max(1);
-        // A device that is listed twice has half of its memory for each.
+        // A device that is listed twice has half of its memory for each occurrence.
         let times = |id: &str| devices.iter().filter(|device| device.info().id == id).count() as u64;
         let of_device = |device: &Any| device.info().memory.map(|bytes| bytes / times(&device.info().id).min(shares));
         let here = Cpu::of_caller().info().memory.map(|bytes| bytes / shares);
@@ -78,39 +78,39 @@ impl Limit {
         Limit { bytes: (self.bytes / shares).min(most), of_row, ..self.clone() }
     }
 
-    /// The same for rows with their numbers.
+    /// The same limit for rows with row numbers.
     pub(super) fn numbered(self) -> Limit {
         Limit { of_row: self.of_row + size_of::<u64>() as u64, ..self }
     }
 
-    /// The same if every device stores all rows: the rows of CPUs are all in host memory.
+    /// The same limit if every device stores all rows: the rows of all CPUs are in host memory.
     pub(super) fn of_copies(self, devices: &[Any]) -> Limit {
         let cpus = devices.iter().filter(|device| device.info().kind == DeviceKind::Cpu).count();
         Limit { of_row: self.of_row * cpus.max(1) as u64, ..self }
     }
 
-    /// Whether this number of rows can be processed at once: their columns, and what is computed from them.
+    /// Whether this number of rows can be processed at once, with their columns and what is computed from them.
     pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
     }
 
-    /// An upper estimate of the memory for processing `rows` rows of `bytes` bytes at a time: their columns, in batches
-    /// and in one piece, and the results.
+    /// An upper estimate of the memory for processing `rows` rows of `bytes` bytes at a time: the columns, both in
+    /// batches and in one piece, and the results.
     pub(super) fn work_bytes(&self, rows: u64, bytes: u64) -> u64 {
         bytes.saturating_add(rows.saturating_mul(self.of_row)).saturating_mul(2)
     }
 
-    /// Bytes of a block of results: one block per run is in memory during a merge.
+    /// The number of bytes of a block of results. During a merge, one block per run is in memory.
     pub(super) fn block_bytes(&self) -> u64 {
         (self.bytes / 1024).clamp(16 << 10, 512 << 10)
     }
 
-    /// Bytes of the blocks of all runs during a merge.
+    /// The number of bytes of the blocks of all runs during a merge.
     pub(super) fn merged_bytes(&self) -> u64 {
         self.bytes / 8
     }
 
-    /// Bytes of left rows, or of rows to aggregate, that are processed at a time.
+    /// The number of bytes of left rows, or of rows to aggregate, that are processed at a time.
     pub(super) fn batch_bytes(&self) -> u64 {
         (self.bytes / 32).clamp(64 << 10, 8 << 20)
     }

@@ -1,4 +1,4 @@
-//! Marks the rows of a table whose key occurs among right keys, batch by batch.
+//! Marks the rows of a table whose keys are among right keys, one batch at a time.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ impl RightKeys {
         Arc::new(Schema::new(of.fields().iter().cloned().chain([mark]).collect::<Vec<_>>()))
     }
 
-    /// Calls `take` with the batches of a table, in order, each with an additional last column that is true where the
-    /// key of the row is among the right keys, as [`mark`](Self::mark) returns it. The columns with the indices `by`
-    /// are the key. Returns the number of rows.
+    /// Calls `take` with the batches of a table, in order. Each batch has an additional last column that is true if the
+    /// key of the row is among the right keys, as in [`mark`](Self::mark). The columns with the indices `by` are the
+    /// key. Returns the number of rows.
     ///
     /// Cost: a lookup per row. All threads of rayon's pool run morsels and look up their keys; the calling thread calls
     /// `take` and the iterator of the table. Memory: a few batches for each thread.

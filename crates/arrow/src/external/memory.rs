@@ -1,6 +1,6 @@
-//! Checks memory before Arrow allocates it, because its kernels abort the process on failure, also on threads of rayon.
+//! Checks memory before Arrow allocates it: Arrow's kernels abort the process on failure, even on rayon's threads.
 //!
-//! The memory is not reserved. If another thread takes it in between, the process may still abort.
+//! The memory is not reserved. If another thread allocates it after the check, the process may still abort.
 
 use crate::error::Result;
 

@@ -1,12 +1,12 @@
 //! Merges the sorted results of parts.
 //!
 //! ```text
-//! run      the results of a part: blocks of a spill file, in the order of their keys, which are in the last column
-//! round    the least of the last keys of all blocks in memory is the bound: the rows up to it, of all runs, are
-//!          complete, and are sorted by key; equal keys are in the order of runs
+//! run      the results of a part: blocks of a spill file, sorted by their keys, which are in the last column
+//! round    each run has a block in memory, and the least of the last keys of these blocks is the bound: all rows up to the
+//!          bound are in memory, and are sorted by key; equal keys are in the order of runs
 //! ```
 //!
-//! What is held is a block of each run, and rows on their way out.
+//! In memory are one block of each run, and the next rows of the result.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ use crate::canonical::canonical;
 use crate::error::{Error, Result};
 use crate::take::interleave;
 
-/// The most rows of a batch of the result.
+/// The greatest number of rows of a batch of the result.
 pub(super) const ROWS: usize = 1 << 16;
 
-/// The most runs that are merged at a time.
+/// The greatest number of runs that are merged at a time.
 const MOST_RUNS: usize = 128;
 
 /// The results of a part.
 pub(super) type Run = Vec<Block>;
 
-/// The order of results.
+/// The order of the results.
 pub(super) enum Order {
-    /// By the numbers in the last column.
+    /// By the row numbers in the last column.
     Numbers,
-    /// By the bytes of the first columns, whose number is given.
+    /// By the bytes of the first columns, as many as the given number.
     Bytes(RowConverter, usize),
 }
 
@@ -62,11 +62,11 @@ impl Open {
     }
 }
 
-/// A run that is being read: its batches, in order.
+/// A run that is being read: its batches in order.
 type Coming<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
 
-/// Merges the rows of all runs into batches, with the column of their keys. Rows with equal keys keep the order of the
-/// runs.
+/// Merges the rows of all runs into batches, which include the key columns. Rows with equal keys are in the order of
+/// the runs.
 pub(super) fn merged<E: From<Error>>(
     mut spill: Spill,
     mut runs: Vec<Run>,
@@ -75,7 +75,7 @@ pub(super) fn merged<E: From<Error>>(
     limit: &Limit,
     mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    // Adjacent runs are merged first while there are too many to keep a block of each in memory.
+    // Adjacent runs are merged as long as there are too many runs to have a block of each in memory.
     while runs.chunk_by(merged_together(limit)).nth(1).is_some() {
         let fewer = Spill::new(limit.folder())?;
         let mut merged = Vec::new();
@@ -119,7 +119,7 @@ fn coming<'a>(spill: &'a Spill, runs: &'a [Run]) -> Vec<Coming<'a>> {
     runs.iter().map(|run| Box::new(run.iter().map(|block| spill.read(block))) as Coming<'a>).collect()
 }
 
-/// Whether two adjacent runs are merged at a time: as many as there is memory for a block of each, but at least two.
+/// Whether two adjacent runs are merged in one step: as many runs as blocks fit in memory, but at least two.
 fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
     let most = limit.merged_bytes();
     let (mut runs, mut bytes) = (1, 0);
@@ -134,7 +134,7 @@ fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
     }
 }
 
-/// Appends rows to a run, in blocks of which one per run fits in memory.
+/// Appends rows to a run, in blocks so small that one per run fits in memory.
 pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &Limit) -> Result<()> {
     let mut rest = batch.clone();
     while rest.num_rows() > 0 {
@@ -149,15 +149,15 @@ pub(super) fn write(spill: &Spill, run: &mut Run, batch: &RecordBatch, limit: &L
 struct Merge<'a> {
     runs: Vec<Coming<'a>>,
     order: &'a Order,
-    /// For each run the block that is being read, and the next row in it.
+    /// For each run, the block that is being read, and its next row.
     open: Vec<Option<(usize, usize)>>,
     blocks: Vec<Open>,
-    /// The next rows of the result, as block and row.
+    /// The next rows of the result, each as a block and a row in it.
     next: Vec<(usize, usize)>,
-    /// The keys of the rows of a round.
+    /// The keys of the rows of the current round.
     keys: Vec<u64>,
     schema: SchemaRef,
-    /// The most bytes of a batch.
+    /// The greatest number of bytes of a batch.
     bytes: u64,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Merge<'a> {
         Ok(merge)
     }
 
-    /// The next batch; `None` at the end.
+    /// The next batch; `None` after the last one.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
         let (mut rows, mut bytes) = (0, 0);
         loop {
@@ -191,7 +191,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Takes the first of the next rows.
+    /// Removes the first `rows` of the next rows, and returns them as a batch.
     fn first(&mut self, rows: usize) -> Result<RecordBatch> {
         memory::check(2 * self.bytes)?;
         let batch = self.batch(&self.next[..rows])?;
@@ -223,8 +223,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Appends all rows up to the least last key. Rows of later runs with that key wait, because its run may have more
-    /// of them in its next block, and those precede them.
+    /// Appends all rows up to the least last key, which ends a block of one run. Rows of later runs with that key wait,
+    /// because the next block of that run may have more of them, which precede theirs.
     fn round(&mut self) -> Result<()> {
         let last = |(run, open): (usize, &Option<(usize, usize)>)| {
             open.map(|(block, _)| (run, block, self.blocks[block].batch.num_rows() - 1))
@@ -246,7 +246,7 @@ impl<'a> Merge<'a> {
                 false => !end_of.is_behind(end, of, row),
             };
             let first = *at;
-            // The rows of a block ascend.
+            // Binary search, because the rows of a block ascend.
             let mut past = rows;
             while *at < past {
                 let middle = *at + (past - *at) / 2;
@@ -264,7 +264,7 @@ impl<'a> Merge<'a> {
         ended.into_iter().try_for_each(|run| self.advance(run))
     }
 
-    /// Sorts the rows from a position on, which are run after run.
+    /// Sorts the rows from a position on. So far, the rows of each run are together, in the order of runs.
     fn sort(&mut self, start: usize) {
         let (blocks, rows, keys) = (&self.blocks, &mut self.next[start..], std::mem::take(&mut self.keys));
         if let Order::Bytes(..) = self.order {
@@ -295,7 +295,7 @@ impl<'a> Merge<'a> {
     }
 
     fn batch(&self, rows: &[(usize, usize)]) -> Result<RecordBatch> {
-        // Only blocks that contain some of the rows.
+        // Only the blocks that contain some of the rows are used.
         let mut place = vec![usize::MAX; self.blocks.len()];
         let mut used = Vec::new();
         let mut places = Vec::with_capacity(rows.len());

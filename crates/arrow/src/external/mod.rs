@@ -1,34 +1,34 @@
 //! Joins and groups under a memory limit: tables are read in batches, and rows that do not fit are spilled.
 //!
 //! ```text
-//! join         indexes the right table if it fits, and streams left batches through it   (join.rs, right.rs)
+//! join         indexes the right table if it fits, and looks up left batches in it        (join.rs, right.rs)
 //!              otherwise partitions both by hash, and joins one partition at a time      (pair.rs)
 //! group        groups the table if it fits                                               (group.rs, grouping.rs)
 //!              otherwise partitions it, and groups one partition at a time
-//!              a key with too many rows is aggregated in pieces                          (fold.rs, sums.rs)
+//!              aggregates a key with too many rows in pieces                             (fold.rs, sums.rs)
 //!
 //! buffered.rs  a table, buffered or partitioned    parts.rs    partitions, whose rows have their numbers
 //! hash.rs      hashes of keys                      merge.rs    results of partitions in the order of row numbers
 //! ordered.rs   morsels on all threads, in order    devices.rs  several devices at work
-//! spill.rs     batches in a file                   spool.rs    the same for other readers: inputs that are read twice
+//! spill.rs     batches in a file                   spool.rs    tables that are read twice, in memory or in a file
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
-//! flat.rs      columns without dictionaries        memory.rs   whether there is memory for them
-//! preaggregate.rs, states.rs  groups of morsels        mark.rs     rows whose key occurs among right keys
+//! flat.rs      columns without dictionaries        memory.rs   whether memory is available
+//! preaggregate.rs, states.rs  groups of morsels        mark.rs     rows whose keys are among right keys
 //! ```
 //!
-//! Batches are cut by the bytes of their rows; the largest number of rows only bounds a unit of work.
+//! Batches are split by the bytes of their rows; the greatest number of rows only bounds a unit of work.
 //!
 //! Several devices share the left batches if the right table fits, and otherwise the partitions, each within its share
-//! of the limit. The rows, their order and their bits are those of one device.
+//! of the limit. The result is the same as with one device: the rows, their order and all bits.
 //!
-//! The result is that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same order:
-//! each left row and each key is in one partition, and results are ordered by row numbers. Row numbers have 64 bits, so
-//! there may be more than 2^32 rows.
+//! The result equals that of [`join`](fn@crate::join) and [`group_by`](crate::group_by), row for row and in the same
+//! order: each left row and each key is in one partition, and results are sorted by row numbers. Row numbers have 64
+//! bits, so there may be more than 2^32 rows.
 //!
-//! Columns of dictionaries are returned as their values ([`result_type`]).
+//! Columns of dictionaries are returned as columns of their values ([`result_type`]).
 //!
-//! The memory that is needed at least is a batch of each side, and the rows of one key. The limit is an upper bound: it
-//! is not allocated at once.
+//! The work needs at least the memory for a batch of each side, and for the rows of one key. The limit is an upper
+//! bound: it is not allocated at once.
 
 mod buffered;
 #[cfg(test)]
@@ -90,20 +90,20 @@ pub use spool::Spooled;
 pub use crate::sizes::{row_bytes, rows_within};
 
 /// A part of a table that is not read yet: a function that calls its argument with batches, in the order of their rows,
-/// and returns the argument's error, if any. Threads run morsels in parallel, so that reading and decoding are
+/// and returns the argument's error, if any. Threads run morsels at the same time, so reading and decoding are
 /// parallel.
 pub type Morsel<'a, E> = Box<
     dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
 >;
 
-/// A table in morsels, in the order of its rows. `E` is the error type of its reader.
+/// A table as morsels, in the order of its rows. `E` is the error type of its reader.
 pub struct Batches<'a, E> {
     schema: SchemaRef,
     morsels: Box<dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>> + 'a>,
 }
 
 impl<'a, E> Batches<'a, E> {
-    /// A table of batches with this schema. The calling thread reads them; large ones are several morsels.
+    /// A table of batches with this schema. The calling thread reads them; a large batch becomes several morsels.
     pub fn new(
         schema: SchemaRef,
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, E>, IntoIter: 'a>,
@@ -120,7 +120,7 @@ impl<'a, E> Batches<'a, E> {
     }
 
     /// A table of morsels whose batches have this schema. The calling thread calls the iterator, and any thread runs
-    /// morsels. Some are in memory at a time for each thread, so a morsel should have 2^16 to 2^18 rows.
+    /// morsels. A few of them per thread are in memory at a time, so a morsel should have 2^16 to 2^18 rows.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -144,13 +144,13 @@ impl<'a, E> Batches<'a, E> {
         Batches { schema, morsels: Box::new(morsels.into_iter()) }
     }
 
-    /// The columns.
+    /// The schema of the table.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 }
 
-/// The rows of a batch in slices of at most [`MORSEL_ROWS`] rows and about [`MORSEL_BYTES`], of one row at least.
+/// Splits a batch into slices of at most [`MORSEL_ROWS`] rows and about [`MORSEL_BYTES`], but at least one row each.
 fn slices(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -165,9 +165,9 @@ fn slices(batch: RecordBatch) -> impl Iterator<Item = RecordBatch> {
     })
 }
 
-/// The most rows of a batch that are one morsel.
+/// The greatest number of rows of a batch that becomes one morsel.
 const MORSEL_ROWS: usize = 1 << 16;
-/// The most bytes of a morsel, as [`row_bytes`] counts them. A longer row is a morsel of its own.
+/// The greatest number of bytes of a morsel, as counted by [`row_bytes`]. A longer row is a separate morsel.
 const MORSEL_BYTES: usize = 4 << 20;
 
 impl<E> std::fmt::Debug for Batches<'_, E> {
@@ -198,18 +198,18 @@ fn first_number() -> u64 {
 
 #[cfg(test)]
 thread_local! {
-    /// The number of the first row, which tests set to simulate many earlier rows.
+    /// The number of the first row. Tests set it to simulate many earlier rows.
     static FIRST_NUMBER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// One table, and which of its columns are its keys.
+/// A table, and which of its columns are its keys.
 struct Side {
-    /// The columns as they are spilled, followed by the row numbers.
+    /// The columns as they are spilled: the row number is the last one.
     schema: SchemaRef,
-    /// The same without row numbers, as rows are in memory.
+    /// The same columns without the row number, as rows are in memory.
     unnumbered: SchemaRef,
     keys: Vec<usize>,
-    /// The scales at which keys are hashed, if those of the other table differ.
+    /// The scales at which keys are hashed, if they differ from those of the other table.
     scales: Option<Vec<i8>>,
 }
 
@@ -221,7 +221,7 @@ impl Side {
         }
         let (unnumbered, schema) = (parts::flat_schema(schema), parts::numbered_schema(schema));
         let side = Side { schema, unnumbered, keys, scales: None };
-        // Types that cannot be keys are refused before any rows are read.
+        // Types that cannot be keys are rejected before any rows are read.
         side.keys.iter().try_for_each(|&key| {
             let field = side.schema.field(key);
             crate::probe::check_key(field.name(), field.data_type())
@@ -229,8 +229,8 @@ impl Side {
         Ok(side)
     }
 
-    /// The batches of a table in pieces of about `bytes`. The calling thread runs the morsels. A piece has at least one
-    /// row.
+    /// Splits the batches of a table into pieces of about `bytes` bytes, but at least one row. The calling thread runs
+    /// the morsels.
     fn pieces<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -249,8 +249,8 @@ impl Side {
         })
     }
 
-    /// The same, with consecutive pieces in one batch as long as it has at most `at_once` bytes: devices are faster
-    /// with large batches, and morsels are small.
+    /// As [`pieces`](Self::pieces), but concatenates consecutive pieces up to `at_once` bytes: devices are faster with
+    /// large batches, and morsels are small.
     fn gathered<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
@@ -280,8 +280,8 @@ impl Side {
         })
     }
 
-    /// Calls `take` with the same pieces, the number of the first row of each, and its bytes; `rows` counts the rows. All
-    /// threads run morsels and split batches; the calling thread calls `take`.
+    /// Calls `take` with each piece, the number of its first row, and its bytes. `rows` counts the rows. All threads
+    /// run morsels and split batches; the calling thread calls `take`.
     fn read<E: From<Error> + Send>(
         &self,
         mut table: Batches<'_, E>,
@@ -310,12 +310,12 @@ impl Side {
         Keys::new(self.keys.iter().map(column).collect())
     }
 
-    /// All columns of these batches, each in one piece if it fits one.
+    /// All columns of these batches, each in one piece if it fits in one.
     fn columns(&self, batches: Vec<RecordBatch>) -> Result<Vec<Column>> {
         self.columns_in_pieces(batches, &|_| false)
     }
 
-    /// All columns of these batches, each in one piece unless it remains in pieces.
+    /// All columns of these batches, each in one piece unless `stays` says that it remains in pieces.
     fn columns_in_pieces(
         &self,
         batches: Vec<RecordBatch>,
@@ -334,13 +334,13 @@ impl Side {
     }
 }
 
-/// A batch with this number of rows; it may have no columns.
+/// A batch with this number of rows, even without columns.
 pub(crate) fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// A batch without its last column, the numbers of rows.
+/// The batch without its last column, the row numbers.
 fn without_numbers(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = &batch.columns()[..batch.num_columns().saturating_sub(1)];
     batch_of(schema, columns.to_vec(), batch.num_rows())

@@ -1,25 +1,25 @@
-//! The ordered driver: all threads of the pool process morsels, and the caller receives their results in order.
+//! The ordered driver: all threads of the pool process morsels, and the caller passes on their results in order.
 //!
 //! ```text
-//! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; each is queued; tasks of the pool are
-//!                  spawned for queued morsels, unless half of `bytes` is kept
-//!                  the oldest morsel  not started: run it here, and pass its results on as they arise
+//! caller   repeat  read morsels until `ahead` are in flight or the oldest is done; queue each of them; spawn tasks of the
+//!                  pool for queued morsels, unless half of `bytes` is kept
+//!                  the oldest morsel  not started: run it here, and pass on its results as they are computed
 //!                                     running:     execute other tasks of the pool, or sleep, until it is done
-//!                                     done:        pass its results on, then run what is left of it
+//!                                     done:        pass on its results, then run the rest of it
 //! task     take the oldest queued morsel, if there is one; run it; keep its results until more than `bytes` are kept
 //!          by all tasks; leave the rest of its batches to the caller
 //! ```
 //!
-//! A task never waits for another morsel or for the caller, whatever is below it on the stack of its thread. The caller
-//! waits for its own tasks only, as in any fork-join program, and runs a morsel that no task has started. So a pool of one
-//! thread makes progress, and so does a caller that is itself a thread of the pool. There, no task starts while the caller
-//! works, so the number of tasks that wait is bounded too.
+//! A task never waits for another morsel or for the caller, even if it runs within another task on its thread. The
+//! caller waits for its own tasks only, as in any fork-join program, and runs a morsel that no task has started. So a
+//! pool with one thread makes progress, and so does a caller that is a thread of the pool itself. On such a thread, no
+//! task starts while the caller works, so the number of waiting tasks is bounded too.
 //!
-//! Memory is bounded because a task stops keeping results: a batch that was cut short is worked on again by the caller,
-//! which skips the results that were kept. Work must therefore emit the same results of a batch each time. A task that is
-//! short of memory leaves its batch to the caller likewise, because the caller needs less for one batch at a time.
+//! Memory is bounded because tasks stop keeping results. The caller processes the batch at which a task stopped again,
+//! and skips the results that were kept, so the work must emit the same results for a batch each time. A task without
+//! enough memory also leaves its batch to the caller, which needs less memory because it processes one batch at a time.
 //!
-//! Errors and panics are results too: the one of the first morsel that has any is reported, after all results before it.
+//! Errors and panics are results too: the one of the first morsel that has any is reported after all earlier results.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -35,35 +35,35 @@ use super::devices::{Emit, Stop};
 use super::{Limit, Morsel, memory, row_bytes};
 use crate::error::{Error, Result};
 
-/// Receives results in order, each with its number of bytes ([`row_bytes`]) if a task has counted them.
+/// Receives results in order, each with its number of bytes ([`row_bytes`]) if a task has computed it.
 pub(super) type Take<'a, E> = dyn FnMut(RecordBatch, Option<u64>) -> std::result::Result<(), E> + 'a;
 
 /// The work on each batch of a morsel.
 pub(super) type BatchWork<'a> =
     dyn Fn(&RecordBatch, Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> + Sync + 'a;
 
-/// How far tasks may be ahead of the caller.
+/// How far tasks may run ahead of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Morsels that were read, but whose results were not passed on.
+    /// The number of morsels that were read, but whose results were not passed on.
     pub(super) morsels: usize,
-    /// Bytes of stored results.
+    /// The number of bytes of stored results.
     pub(super) bytes: u64,
 }
 
 impl Ahead {
-    /// A small part of a limit, and no more morsels than keep the pool busy. One at a time if there is no memory for
-    /// all of them: tasks check memory too, but do not see what others are about to allocate.
+    /// A small part of a limit, and only as many morsels as keep the pool busy. Only one morsel if there is not enough
+    /// memory for all: tasks check memory too, but do not know how much others are about to allocate.
     ///
     /// # Errors
-    /// An error if the pool has no threads, and none can be started.
+    /// Returns an error if the pool has no threads, and none can be started.
     pub(super) fn of(limit: &Limit) -> Result<Ahead> {
-        // Before the number of threads is read, which also starts the pool, but panics if that fails.
+        // This must precede reading the number of threads, which also starts the pool, but panics if that fails.
         threads::ready()?;
         let most = 2 * rayon::current_num_threads();
         let within = (limit.bytes() / (8 * limit.batch_bytes())) as usize;
         let morsels = within.clamp(2, most.max(2));
-        // A batch as it is read, what is computed from it, and two batches of results.
+        // For each morsel: a batch as it is read, the intermediate results, and two batches of results.
         let in_flight = 4 * limit.batch_bytes() * morsels as u64;
         // More stored results would not keep more threads busy.
         let bytes = in_flight.min(limit.bytes() / 8);
@@ -90,7 +90,8 @@ struct Slot<E> {
 struct Done<E> {
     /// Results, each with its number of bytes.
     results: Vec<(RecordBatch, u64)>,
-    /// Batches whose results were not stored. Some results of the first one may have been, which the caller skips.
+    /// Batches whose results were not stored. If some results of the first batch were stored, the caller skips `skip`
+    /// of them.
     rest: Vec<RecordBatch>,
     skip: usize,
     end: End<E>,
@@ -109,7 +110,7 @@ struct Shared<'w, 'a, E> {
     queue: Mutex<VecDeque<Job<'a, E>>>,
     /// Tasks that were spawned, but have not begun.
     waiting: AtomicUsize,
-    /// The number of rows of the morsels so far.
+    /// The number of rows of all morsels so far.
     rows: AtomicU64,
     /// The bytes of stored results, and their limit.
     kept: AtomicU64,
@@ -146,7 +147,8 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
         let mut in_flight: VecDeque<Arc<Slot<E>>> = VecDeque::new();
         let (mut is_last, mut failed) = (false, None);
         loop {
-            // Finished results are passed on before more is read: the next morsel of a slow source may take long.
+            // Finished results are passed on before more morsels are read: the next morsel of a slow source may take
+            // long.
             while !is_last && in_flight.len() < ahead.morsels && in_flight.front().is_none_or(|slot| !slot.is_done()) {
                 match morsels.next() {
                     Some(Ok(morsel)) => {
@@ -174,21 +176,21 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
     Ok(shared.rows.into_inner())
 }
 
-/// Ends the work of tasks when the caller leaves, also by an error or a panic.
+/// Makes tasks end when the caller leaves, also by an error or a panic.
 struct Leaving<'s, 'w, 'a, E>(&'s Shared<'w, 'a, E>);
 
 impl<E> Drop for Leaving<'_, '_, '_, E> {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Relaxed);
-        // Morsels are dropped outside of the lock, because their types are the caller's.
+        // Morsels are dropped after the lock is released, because their types are the caller's.
         let queue = std::mem::take(&mut *lock(&self.0.queue));
         drop(queue);
     }
 }
 
 impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
-    /// Spawns tasks for queued morsels, unless more than half of the budget is in use: results that exceed it are
-    /// discarded, and the caller computes them again, alone.
+    /// Spawns tasks for queued morsels, unless more than half of the budget is in use: results that exceed the budget
+    /// are discarded, and the caller alone would compute them again.
     fn spawn_tasks<'scope>(&'scope self, scope: &ScopeFifo<'scope>) {
         while self.waiting.load(Relaxed) < lock(&self.queue).len() && self.has_room() {
             self.waiting.fetch_add(1, Relaxed);
@@ -222,7 +224,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         self.rows.fetch_add(batch.num_rows() as u64, Relaxed);
     }
 
-    /// Stores the results of a batch, or the batch itself if they exceed the limit.
+    /// Stores the results of a batch, or the batch itself if its results exceed the limit.
     fn keep(&self, batch: RecordBatch, done: &mut Done<E>) -> std::result::Result<(), E> {
         if self.has_ended.load(Relaxed) {
             return Ok(());
@@ -255,7 +257,8 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         }
     }
 
-    /// The morsel of the caller's oldest slot, if no task has started it: it is then the oldest of the queue.
+    /// The morsel of the caller's oldest slot, if no task has started it. In that case, it is the oldest morsel of the
+    /// queue.
     fn not_started(&self, slot: &Arc<Slot<E>>) -> Option<Morsel<'a, E>> {
         let mut queue = lock(&self.queue);
         let is_first = queue.front().is_some_and(|job| Arc::ptr_eq(&job.results, slot));
@@ -285,7 +288,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         }
     }
 
-    /// Processes a batch on this thread, and passes its results on immediately, except for the first `skip`.
+    /// Processes a batch on this thread, and passes on its results immediately, except for the first `skip`.
     fn pass_on(&self, batch: &RecordBatch, mut skip: usize, take: &mut Take<'_, E>) -> std::result::Result<(), E> {
         let mut refused = None;
         let worked = (self.work)(batch, &mut |result| {
@@ -311,7 +314,7 @@ impl<E> Slot<E> {
         lock(&self.done).is_some()
     }
 
-    /// Waits for the task that runs this morsel. A thread of a pool executes other tasks meanwhile.
+    /// Waits for the task that runs this morsel. Meanwhile, a thread of the pool executes other tasks.
     fn wait(&self) -> Done<E> {
         threads::wait_for(|| self.is_done());
         let mut done = lock(&self.done);

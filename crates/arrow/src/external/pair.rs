@@ -1,15 +1,15 @@
-//! Joins two parts: right rows in pieces that fit in memory, and for each piece all left rows of the part.
+//! Joins two parts: right rows in pieces that fit in memory, and all left rows of the part with each piece.
 //!
 //! ```text
-//! too large   a right part that does not fit is partitioned again, and the left part with it
+//! too large   a right part that does not fit is partitioned again, and so is the left part
 //! pieces      rows of one key cannot be partitioned: they are processed in pieces
-//!   piece     its index; looks up each batch of left rows: pairs, in the order of left rows
+//!   piece     build its index; look up each batch of left rows: pairs, in the order of left rows
 //!   last one  left rows without a match in any piece
 //!             right rows without a match
 //! ```
 //!
-//! Results are runs. Each is in the order of the row numbers in its last column: those of left rows, followed by those
-//! of unmatched right rows. Pieces are in the order of right rows, and so are their runs.
+//! Results are runs. Each run is sorted by the row numbers in its last column: those of left rows, and for unmatched
+//! right rows, which follow, those of right rows. Pieces are in the order of right rows, and so are their runs.
 
 use std::sync::Arc;
 
@@ -34,10 +34,11 @@ use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::take::take;
 
-/// The most results that are stored after one lookup; more are looked up again for each piece of them.
+/// The greatest number of results that are stored after one lookup. If there are more, each piece of them is looked up
+/// again.
 const AT_ONCE: usize = 1 << 18;
 
-/// How parts are joined.
+/// The parameters for joining parts.
 pub(super) struct Pairing<'a> {
     on: &'a [(usize, usize)],
     pub(super) how: JoinKind,
@@ -46,13 +47,13 @@ pub(super) struct Pairing<'a> {
     /// The limit of one device.
     pub(super) limit: Limit,
     hashing: Hashing,
-    /// The columns of the result; those of parts are followed by the row numbers.
+    /// The columns of the result; for parts, the row numbers follow.
     pub(super) schema: SchemaRef,
-    /// Whether one thread gathers all columns of a batch, because there are morsels for all threads.
+    /// Whether one thread gathers all columns of a batch, because there are enough morsels for all threads.
     pub(super) alone: bool,
 }
 
-/// The temporary files of results: by left rows, and by right rows.
+/// The temporary files of results: those with left rows, and those with right rows only.
 pub(super) type Files = [Spill; 2];
 
 /// The runs of results in each of these files.
@@ -71,8 +72,8 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Rows of the result, by the row numbers of both sides. If a side is missing, no row of the result has a row of that
-/// side.
+/// Rows of the result, as row numbers of both sides. `left` or `right` is `None` if no row of the result has a row of
+/// that side.
 struct Found<'a> {
     left: Option<(&'a Left, UInt32Array)>,
     right: Option<(&'a RightRows, UInt32Array)>,
@@ -82,7 +83,7 @@ struct Found<'a> {
 /// A batch of left rows.
 struct Left {
     batch: RecordBatch,
-    /// The lengths of the columns in the result.
+    /// The lengths of the columns that the result has.
     lengths: Lengths,
 }
 
@@ -107,7 +108,7 @@ impl Found<'_> {
         if sides().map(|(lengths, _)| lengths.longest()).sum::<u64>().saturating_mul(rows as u64) <= most {
             return rows;
         }
-        // The number of a missing row is arbitrary, and it takes a slot.
+        // The number of a missing row is arbitrary: such a row takes a slot.
         let of_row = |row: usize| -> u64 { sides().map(|(lengths, rows)| lengths.of_row(rows.value(row))).sum() };
         let sums = (start..self.rows).scan(0, |sum: &mut u64, row| {
             *sum += of_row(row);
@@ -127,7 +128,7 @@ impl<'a> Pairing<'a> {
         Ok([Spill::new(self.limit.folder())?, Spill::new(self.limit.folder())?])
     }
 
-    /// Joins the parts with this number, or the parts into which they are partitioned again.
+    /// Joins the parts with this number, or partitions them again and joins the resulting parts.
     pub(super) fn join(
         &self,
         (left_side, left): (&Side, &Parts),
@@ -257,7 +258,7 @@ impl<'a> Pairing<'a> {
         Left { lengths: Lengths::of(columns, batch.num_rows()), batch }
     }
 
-    /// The columns of one side that the result has, including keys that it may need.
+    /// The columns of one side that are in the result, including keys that may be.
     pub(super) fn shown(&self, is_left: bool) -> Vec<usize> {
         let column = |output: &Output| match *output {
             Output::Left(at) => is_left.then_some(at),
@@ -267,7 +268,7 @@ impl<'a> Pairing<'a> {
         self.columns.iter().filter_map(column).collect()
     }
 
-    /// Passes on rows of the result, as many at a time as memory allows.
+    /// Passes on rows of the result, as many at a time as the memory limit allows.
     fn put<E: From<Error>>(
         &self,
         found: &Found<'_>,
@@ -306,7 +307,7 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    /// The columns of rows of the result; of parts, also the numbers that determine their order.
+    /// The columns of rows of the result; for parts, also the row numbers by which results are sorted.
     fn assembled(&self, found: &Found<'_>) -> Result<RecordBatch> {
         let left = |at: usize| found.left.as_ref().map(|(left, rows)| Ok(take(left.batch.column(at), rows)?));
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
@@ -335,7 +336,7 @@ impl<'a> Pairing<'a> {
         batch_of(&self.schema, columns, found.rows)
     }
 
-    /// Passes on the right rows without a match on any device, if the result has them.
+    /// Passes on the right rows without a match on any device, if they are in the result.
     pub(super) fn rest<E: From<Error>>(
         &self,
         of_devices: &[Indexed<'_>],
@@ -350,7 +351,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// The left rows of a part that have a match, if that is needed.
+/// Which left rows of a part have a match; `None` if that is not needed.
 struct Matched(Option<BooleanBufferBuilder>);
 
 impl Matched {
@@ -364,7 +365,7 @@ impl Matched {
         self.0.as_ref().is_some_and(|bits| bits.get_bit(row))
     }
 
-    /// The rows among these without an earlier match.
+    /// Those of the rows that had no match before.
     fn new_ones(&self, start: usize, rows: &UInt32Array) -> UInt32Array {
         rows.values().iter().copied().filter(|&row| !self.is_set(start + row as usize)).collect::<Vec<_>>().into()
     }
@@ -375,7 +376,7 @@ impl Matched {
     }
 }
 
-/// Row numbers as a column; null for a missing row.
+/// Row numbers as a column, with null for a missing row.
 fn maybe_rows(rows: Vec<u32>) -> UInt32Array {
     let nulls = rows.contains(&NO_ROW).then(|| NullBuffer::from_iter(rows.iter().map(|&row| row != NO_ROW)));
     UInt32Array::new(rows.into(), nulls)

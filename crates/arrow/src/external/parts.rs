@@ -1,15 +1,15 @@
-//! Partitions rows by the hashes of their keys into parts, each small enough to be processed in memory.
+//! Partitions rows by the hashes of their keys into parts that are small enough to be processed in memory.
 //!
 //! ```text
 //! batch    partitioned stably; the rows of each part become a block of the spill file
-//! level    which 5 bits of the hash determine the part; partitioning again uses other bits
+//! level    the 5 bits of the hash that determine the part; a part is partitioned again by other bits
 //! ```
 //!
-//! Equal keys are in one part, and the rows of a part keep their order, because batches arrive in order and blocks keep
-//! it. Each row carries its number in a last column, by which results are put in order again (merge.rs).
+//! Equal keys are in the same part, and the rows of a part remain in order, because batches arrive in order and the
+//! rows of a block are in order. The last column of each row is its number, by which results are sorted (merge.rs).
 //!
-//! What it is not: a promise that parts are small. A key that half of all rows have makes a part of half of all rows,
-//! at every level. Such keys get parts of their own ([`Parts::heavy`]), and who works on parts has a way for these.
+//! Parts may be large: if half of all rows have the same key, they are in the same part at every level. Such keys get
+//! separate parts ([`Parts::heavy`]), which the callers process in pieces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use crate::error::Result;
 use crate::sizes::{row_bytes, rows_within};
 use crate::take::take_batch;
 
-/// The bits of a hash that a level uses, and the resulting number of parts.
+/// The number of bits of a hash that a level uses, and the resulting number of parts.
 const BITS: u32 = 5;
 const FAN_OUT: usize = 1 << BITS;
 
 /// The number of levels after which all bits of a hash are used.
 const LEVELS: u32 = u64::BITS / BITS;
 
-/// Rows of a part.
+/// The rows of a part.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     pub(super) blocks: Vec<Block>,
     pub(super) rows: u64,
     pub(super) bytes: u64,
-    /// The least and the greatest hash.
+    /// The least and the greatest hash of the rows.
     ends: Option<(u64, u64)>,
 }
 
 impl Part {
-    /// Whether all rows have one hash, and so almost certainly one key.
+    /// Whether all rows have the same hash, and so almost certainly the same key.
     pub(super) fn has_one_key(&self) -> bool {
         self.ends.is_none_or(|(least, greatest)| least == greatest)
     }
@@ -58,7 +58,7 @@ pub(super) struct Parts {
     pub(super) spill: Spill,
     pub(super) parts: Vec<Part>,
     level: u32,
-    /// Hashes with separate parts, which follow the others.
+    /// Hashes with a separate part each. These parts follow the others.
     own: Vec<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Parts {
     /// Partitions the rows of a numbered batch.
     pub(super) fn partition(&mut self, side: &Side, batch: &RecordBatch, hashing: Hashing) -> Result<()> {
         let Some(&first) = numbers(batch).first() else { return Ok(()) };
-        // The encoded rows by part, and the rows that are being encoded.
+        // Memory for the encoded rows of all parts, and for the rows that are being encoded.
         memory::check(3 * row_bytes(batch) as u64)?;
         let hashes = hashing.hashes(&side.keys_of(batch)?, side.scales.as_deref(), first)?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.parts.len()];
@@ -110,7 +110,7 @@ impl Parts {
         self.level + 1 < LEVELS && !self.parts[part].has_one_key()
     }
 
-    /// Partitions a part again, by other bits; the rows of each of the given hashes get a part of their own.
+    /// Partitions a part again by other bits. The rows of each of the hashes `own` get a separate part.
     pub(super) fn partition_again(
         &self,
         part: usize,
@@ -120,7 +120,7 @@ impl Parts {
         own: &[u64],
     ) -> Result<Parts> {
         let mut parts = Parts::of_level(limit, self.level + 1, own.to_vec())?;
-        // As many at a time as a batch may have, so that blocks do not become smaller and smaller.
+        // As many blocks at a time as fit in a batch, so that blocks do not become smaller and smaller.
         for blocks in self.parts[part].blocks.chunk_by(batched(limit.batch_bytes())) {
             let batches = blocks.iter().map(|block| self.spill.read(block)).collect::<Result<Vec<_>>>()?;
             parts.partition(side, &concat_batches(&side.schema, &batches)?, hashing)?;
@@ -128,8 +128,8 @@ impl Parts {
         Ok(parts)
     }
 
-    /// The hashes with so large a share of the part's rows that partitioning again would not separate them, judged by a
-    /// sample.
+    /// The hashes whose share of the rows of the part is so large that partitioning again would not separate them,
+    /// estimated by a sample.
     pub(super) fn heavy(&self, part: usize, side: &Side, hashing: Hashing) -> Result<Vec<u64>> {
         const BLOCKS: usize = 16;
         let Parts { spill, parts, .. } = self;
@@ -149,7 +149,7 @@ impl Parts {
     }
 }
 
-/// Whether blocks are read together: adjacent blocks of at most `most` bytes, or one block alone.
+/// Whether two blocks are read together: adjacent blocks of at most `most` bytes in total, or a single block.
 pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
     let mut bytes = 0;
     move |block, next| {
@@ -162,13 +162,13 @@ pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
     }
 }
 
-/// The schema of spilled rows: values in place of dictionaries, followed by the row number.
+/// The schema of spilled rows: values in place of dictionaries, and a last column for the row number.
 pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     let number = Arc::new(Field::new("", DataType::UInt64, false));
     Arc::new(Schema::new(flat_schema(schema).fields().iter().cloned().chain([number]).collect::<Vec<_>>()))
 }
 
-/// The same without the row number.
+/// The schema of spilled rows without the row number.
 pub(super) fn flat_schema(schema: &Schema) -> SchemaRef {
     let flat = |field: &Arc<Field>| {
         Arc::new(field.as_ref().clone().with_data_type(result_type(field.data_type())).with_nullable(true))
@@ -176,8 +176,8 @@ pub(super) fn flat_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(flat).collect::<Vec<_>>()))
 }
 
-/// Splits a batch by the bytes of its rows without dictionaries; the pieces have this schema. Each is created when it is
-/// requested, so that one of them is in memory at a time.
+/// Splits a batch by the bytes of its rows without dictionaries. The pieces have this schema. Each piece is created
+/// when it is requested, so that only one of them is in memory at a time.
 pub(super) fn pieces(schema: SchemaRef, batch: RecordBatch, bytes: usize) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut rest = batch;
     std::iter::from_fn(move || {
@@ -192,14 +192,14 @@ pub(super) fn pieces(schema: SchemaRef, batch: RecordBatch, bytes: usize) -> imp
     })
 }
 
-/// A batch with the numbers of its rows, of which the first is `first`, as its last column.
+/// A batch with the row numbers as its last column, starting with `first`.
 pub(super) fn with_numbers(schema: &SchemaRef, batch: &RecordBatch, first: u64) -> Result<RecordBatch> {
     let numbers = UInt64Array::from_iter_values(first..first + batch.num_rows() as u64);
     let columns = batch.columns().iter().cloned().chain([Arc::new(numbers) as _]).collect();
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// The numbers of the rows of a numbered batch.
+/// The row numbers of a numbered batch.
 pub(super) fn numbers(batch: &RecordBatch) -> &[u64] {
     batch.columns().last().map_or(&[], |numbers| numbers.as_primitive::<UInt64Type>().values())
 }

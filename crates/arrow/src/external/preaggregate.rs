@@ -1,18 +1,19 @@
-//! Groups of each morsel, which are merged to those of the table: partial aggregation.
+//! Partial aggregation: groups the rows of each morsel, and merges these groups to those of the table.
 //!
 //! ```text
-//! plan     states     the state of each aggregate: its column, a count, or an exact sum as a decimal or as doubles
+//! plan     states     the state of each aggregate: its column, a count, or an exact sum, as a decimal or as doubles
 //!                     (states.rs)
-//!          merge      the aggregates of states that merge the rows of a key
-//!          results    the columns of the result, from merged states
+//!          merge      the aggregates that merge the states of a key
+//!          results    the columns of the result, computed from merged states
 //! morsel   a row per key, with its states; or a row per row, if most rows have distinct keys
-//! then     the rows of all morsels are grouped like any other table, by `merge`, and in memory or in partitions
+//! then     the rows of all morsels are grouped like any other table, by `merge`, in memory or in partitions
 //! ```
 //!
-//! The result has the same bits as without: counts and sums are exact, and the rows of a morsel are in the order of first
-//! occurrence. An exact sum of doubles is a few doubles that add up to it, each in a row of its own.
+//! The result has the same bits as without partial aggregation: counts and sums are exact, and the rows of a morsel are
+//! in order of first occurrence. An exact sum of doubles is stored as several doubles that add up to it, each in a
+//! separate row.
 //!
-//! What it is not: for counts of distinct values or means of doubles, which have no such states, or for GPUs.
+//! Not supported are counts of distinct values and means of doubles, which have no such states, and GPUs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,27 +39,28 @@ use crate::keys::{Column, Keys};
 use crate::take::take;
 use crate::written::{mapped, written};
 
-/// The most digits of decimals whose sum of 2^63 rows fits 38 digits.
+/// The greatest number of digits of decimals for which the sum of 2^63 rows fits in 38 digits.
 const EXACT_DIGITS: u8 = 19;
 
-/// The plan of a grouping by the groups of morsels.
+/// The plan for a grouping that merges the groups of morsels.
 pub(super) struct Plan<'a> {
     grouping: Grouping<'a>,
-    /// The CPU, without other threads than the one that runs a morsel.
+    /// The CPU, using only the thread that runs a morsel.
     alone: Any,
-    /// The columns of partial rows: those of the key, then states.
+    /// The columns of partial rows: those of the key, followed by states.
     schema: SchemaRef,
     states: Vec<State>,
-    /// How the states of a key are merged.
+    /// The aggregates that merge the states of a key.
     pub(super) merge: Vec<Of>,
     results: Vec<Output>,
     counts: Counts,
 }
 
-/// A column of the result, from the columns of merged states.
+/// A column of the result, computed from the columns of merged states.
 enum Output {
     State(usize),
-    /// A sum of integers, which may be too large for this type, and the position of the group's first row.
+    /// A sum of integers, which may be too large for this type, and the column with the position of the group's first
+    /// row.
     Integer {
         sum: usize,
         of: DataType,
@@ -73,7 +75,7 @@ enum Output {
     },
 }
 
-/// Numbers of rows: in all, in each morsel, and of rows whose keys were grouped, with the number of their groups.
+/// The number of all rows, of the rows of each morsel, of the rows whose keys were grouped, and of their groups.
 #[derive(Default)]
 struct Counts {
     rows: AtomicU64,
@@ -82,7 +84,7 @@ struct Counts {
     of_morsels: Mutex<Vec<u64>>,
 }
 
-/// Bits of the number of a row in its morsel, in a [`State::Place`].
+/// The number of bits of a [`State::Place`] for the row within its morsel.
 const ROW_BITS: u32 = 36;
 
 /// The number of rows after which the share of distinct keys decides whether morsels are grouped.
@@ -113,7 +115,8 @@ impl<'a> Plan<'a> {
         Some(plan)
     }
 
-    /// The index of a state among the columns of partial rows, and of its merged state among those of groups.
+    /// The index of a state in the columns of partial rows, which is also the index of its merged state in the columns
+    /// of groups.
     fn state(&mut self, state: State, merged_by: Function) -> usize {
         let keys = self.grouping.by.len();
         let is_same = |(other, of): (&State, &Of)| *other == state && of.function == merged_by;
@@ -196,8 +199,9 @@ impl<'a> Plan<'a> {
         factorize(self.device(keys.len()), &keys, IdOrder::FirstSeen, self.grouping.nulls)
     }
 
-    /// The device for a batch. The passes over a small one stay on its thread: if it waited for others to finish their
-    /// parts, it would begin another morsel, and the results of this one, for which the caller waits, would be late.
+    /// The device for a batch. A small batch is processed on the current thread: if that thread waited for others to
+    /// finish their parts, it would begin another morsel, and the results of this one, for which the caller waits,
+    /// would be late.
     fn device(&self, rows: usize) -> &Any {
         match self.grouping.device {
             Any::Cpu(_) if rows <= CHUNK => &self.alone,
@@ -224,8 +228,8 @@ impl<'a> Plan<'a> {
         batch_of(&self.schema, keys.chain(states).collect::<Result<_>>()?, rows)
     }
 
-    /// A row per group with its merged states, and rows for the rest of exact sums of doubles. `None` if a sum is too
-    /// large for its state.
+    /// A row per group with its merged states, followed by rows for the rest of exact sums of doubles. `None` if a sum
+    /// is too large for its state.
     fn merged(
         &self,
         groups: &Factorized,
@@ -234,7 +238,7 @@ impl<'a> Plan<'a> {
         place: u64,
     ) -> Result<Option<RecordBatch>> {
         let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
-        // For each state of doubles, the doubles after the first one of each group.
+        // For each state of doubles and each group, the doubles after the first one.
         let mut rests: Vec<Vec<Vec<f64>>> = Vec::new();
         let device = self.device(batch.num_rows());
         let column = |at: usize| Column::new("", Arc::clone(batch.column(at)));
@@ -290,7 +294,7 @@ impl<'a> Plan<'a> {
         batch_of(&self.schema, columns, rows).map(Some)
     }
 
-    /// The columns of the result, from those of merged states.
+    /// The columns of the result, computed from the columns of merged states.
     pub(super) fn finish(&self, groups: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         let keys = &groups.columns()[..self.grouping.by.len()];
         let results = self.results.iter().map(|output| self.output(output, groups));
@@ -354,7 +358,7 @@ impl Counts {
         of_morsels[morsel] = rows;
     }
 
-    /// The number of the row at a position.
+    /// The number of the row at this position.
     fn row(&self, place: u64) -> usize {
         let of_morsels = self.of_morsels.lock().unwrap_or_else(PoisonError::into_inner);
         let before: u64 = of_morsels.iter().take((place >> ROW_BITS) as usize).sum();
@@ -367,7 +371,7 @@ impl Counts {
         self.groups.fetch_add(groups as u64, Relaxed);
     }
 
-    /// Whether a group of a morsel has had several rows on average so far.
+    /// Whether groups of morsels have had two or more rows on average so far, or too few rows were sampled.
     fn are_reduced(&self) -> bool {
         let (rows, groups) = (self.sampled.load(Relaxed), self.groups.load(Relaxed));
         rows < SAMPLE || 2 * groups <= rows

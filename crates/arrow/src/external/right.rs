@@ -1,4 +1,4 @@
-//! Right rows in memory, an index of them on each device, and which of them have a match there.
+//! Right rows in memory, the index of them on each device, and which of them have a match on that device.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,18 +14,18 @@ use crate::error::Result;
 use crate::join::RightKeys;
 use crate::keys::{Column, Keys};
 
-/// Right rows.
+/// The right rows of a join.
 pub(super) struct RightRows {
     pub(super) columns: Vec<Column>,
     keys: Keys,
-    /// The lengths of the columns in the result.
+    /// The lengths of the columns that the result has.
     pub(super) lengths: Lengths,
 }
 
 impl RightRows {
-    /// Rows of which the result has the columns with these indices.
+    /// Creates the value from batches. The result has the columns with the indices `shown`.
     pub(super) fn new(side: &Side, batches: Vec<RecordBatch>, shown: &[usize]) -> Result<Self> {
-        // A concatenation of large pieces would double their memory for a while.
+        // Concatenating large pieces would double their memory for a while.
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let are_large = rows / batches.len().max(1) >= LARGE;
         let is_nested = |at: usize| side.schema.field(at).data_type().is_nested();
@@ -37,14 +37,14 @@ impl RightRows {
     }
 }
 
-/// Rows of a large piece of a column.
+/// The least number of rows of a large piece of a column.
 pub(super) const LARGE: usize = 1 << 14;
 
-/// Right rows, and the index of one device.
+/// Right rows, and their index on one device.
 pub(super) struct Indexed<'a> {
     pub(super) rows: &'a RightRows,
     pub(super) index: RightKeys,
-    /// A bit per row that has a match on this device, if that is needed. Threads set bits concurrently.
+    /// A bit per row that has a match on this device; `None` if that is not needed. Threads set bits concurrently.
     seen: Option<Vec<AtomicU64>>,
 }
 
@@ -61,15 +61,15 @@ impl<'a> Indexed<'a> {
         let Some(seen) = &self.seen else { return };
         for row in rows.iter().filter(|&&row| row != NO_ROW).map(|&row| row as usize) {
             let (word, bit) = (&seen[row / WORD], 1 << (row % WORD));
-            // A load first: most rows of frequent keys are marked already, and a write would take the cache line from
-            // other threads.
+            // A load first: most rows of frequent keys are marked already, and a write would invalidate the cache line
+            // of other threads.
             if word.load(Relaxed) & bit == 0 {
                 word.fetch_or(bit, Relaxed);
             }
         }
     }
 
-    /// The rows without a match on any of these devices, if the result has them.
+    /// The rows without a match on any of these devices, if they are in the result.
     pub(super) fn unseen(of_devices: &[Indexed<'_>]) -> Vec<u32> {
         let seen: Vec<&[AtomicU64]> = of_devices.iter().filter_map(|of| of.seen.as_deref()).collect();
         let rows = if seen.is_empty() { 0 } else { of_devices[0].rows.keys.len() };
@@ -78,7 +78,7 @@ impl<'a> Indexed<'a> {
     }
 }
 
-/// Bits of a word.
+/// The number of bits of a word.
 const WORD: usize = u64::BITS as usize;
 
 /// `len` bits, all 0.

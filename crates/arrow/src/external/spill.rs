@@ -1,17 +1,17 @@
-//! Batches in a temporary file, written one after the other, and read one by one.
+//! Batches in a temporary file, which are written one after the other, and read individually.
 //!
 //! ```text
-//! file     block | block | ..       each block a batch, as a stream of Arrow IPC without its schema
-//! Block    its position, and its number of rows
+//! file     block | block | ..       each block is a batch: a stream of Arrow IPC without its schema
+//! Block    the position of a block, and its number of rows
 //! ```
 //!
-//! All blocks have one schema, which is kept in memory: of many columns it is as long as a block.
+//! All blocks have the same schema, which is kept in memory: for many columns it is as long as a block.
 //!
-//! The file has no name (where the system allows that: on Unix and on Windows it does), so it is gone however the
-//! process ends: by an error, a panic, a signal or the loss of power. Nothing is ever read but through the handle that
-//! wrote it. Several threads may write and read at the same time, each at its own offsets.
+//! On Unix and on Windows the file has no name, so it is removed however the process ends: by an error, a panic, a
+//! signal or a loss of power. The file is only read through the handle that wrote it. Several threads may write and
+//! read at the same time, each at other offsets.
 //!
-//! This is not a file format: blocks are read by the process that wrote them.
+//! This is not a persistent file format: only the process that wrote blocks reads them.
 
 use std::fs::File;
 use std::io;
@@ -35,7 +35,7 @@ pub(super) struct Spill {
     file: File,
     folder: PathBuf,
     end: AtomicU64,
-    /// The schema message at the start of a stream of such batches.
+    /// The message with the schema, with which a stream of such batches begins.
     schema: OnceLock<Buffer>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Bytes in the file, about as many as in memory.
+    /// The number of bytes in the file, about as many as in memory.
     pub(super) fn bytes(&self) -> u64 {
         self.length as u64
     }
@@ -57,7 +57,7 @@ impl Block {
 /// A batch in the format of the file.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
-    /// The start of the batch, after its schema.
+    /// The position of the batch, after the schema.
     start: usize,
     rows: usize,
 }
@@ -75,7 +75,7 @@ impl Encoded {
 }
 
 impl Spill {
-    /// An empty file in this folder.
+    /// Creates an empty file in this folder.
     pub(super) fn new(folder: &Path) -> Result<Spill> {
         let failed = |source| koel::Error::Spill { folder: folder.into(), source };
         Ok(Spill {
@@ -121,10 +121,10 @@ impl Spill {
     }
 }
 
-/// Reads from a position of a file, which other threads may read too.
+/// Reads from a position of a file. Other threads may read the file at the same time.
 ///
 /// # Errors
-/// Those of the system; [`io::ErrorKind::UnexpectedEof`] if the file ends before `bytes` are full.
+/// The errors of the system; [`io::ErrorKind::UnexpectedEof`] if the file ends before `bytes` are full.
 pub fn read_at(file: &File, mut bytes: &mut [u8], mut start: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         #[cfg(unix)]
@@ -168,20 +168,20 @@ pub(crate) fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Res
     Ok(())
 }
 
-/// Files that several threads can read are not supported on other systems.
+/// Other systems do not support files that several threads read.
 #[cfg(not(any(unix, windows)))]
 fn unsupported(_: &File) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A copy of the rows, which does not share buffers.
+/// A copy of the rows that does not share buffers.
 pub(super) fn copied(batch: &RecordBatch) -> Result<RecordBatch> {
     memory::check(row_bytes(batch) as u64)?;
     let rows: UInt32Array = (0..batch.num_rows() as u32).collect::<Vec<_>>().into();
     compact(&take_batch(batch, &rows)?)
 }
 
-/// The batch without unused data: views of text share buffers, which would be written with each batch.
+/// The batch without unused data: views of text may share buffers, which would be written with each batch.
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         match column.data_type() {

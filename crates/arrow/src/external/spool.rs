@@ -1,4 +1,5 @@
-//! A table that is written once and read any number of times: in memory up to a size, and then in a temporary file.
+//! A table that is written once and read any number of times: in memory up to a size, and beyond it in a temporary
+//! file.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -7,7 +8,7 @@ use super::spill::{Block, Encoded, Spill};
 use super::{Batches, Limit, Morsel, row_bytes};
 use crate::error::{Error, Result};
 
-/// Batches in a temporary file, which is removed when this is dropped, or in memory.
+/// Batches in memory, or in a temporary file, which is removed when the value is dropped.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::error::{Error, Result};
 pub struct Spooled {
     schema: SchemaRef,
     limit: Limit,
-    /// The most bytes in memory.
+    /// The greatest number of bytes in memory.
     most: u64,
     stored: Stored,
 }
@@ -34,13 +35,14 @@ enum Stored {
 }
 
 impl Spooled {
-    /// No batches of this schema yet; they are written to a file in the limit's folder.
+    /// No batches yet. Batches have this schema, and are written to a file in the limit's folder.
     pub fn new(schema: &SchemaRef, limit: &Limit) -> Self {
         let stored = Stored::Memory { batches: Vec::new(), bytes: 0 };
         Spooled { schema: SchemaRef::clone(schema), limit: limit.clone(), most: 0, stored }
     }
 
-    /// As [`new`](Self::new), but batches are in memory until they exceed the limit, and then all are in the file.
+    /// As [`new`](Self::new), but batches are in memory until they exceed the limit. Then all of them are written to
+    /// the file.
     pub fn buffered(schema: &SchemaRef, limit: &Limit) -> Self {
         Spooled { most: limit.bytes(), ..Spooled::new(schema, limit) }
     }
@@ -79,7 +81,7 @@ impl Spooled {
         (0..self.len()).map(|number| self.get(number))
     }
 
-    /// As [`read`](Self::read), as the table of a join or a grouping. Each batch is a morsel.
+    /// As [`read`](Self::read), but as the input of a join or a grouping. Each batch is a morsel.
     pub fn batches<'a, E: From<Error> + 'a>(&'a self) -> Batches<'a, E> {
         let morsel = move |number| -> std::result::Result<Morsel<'a, E>, E> {
             Ok(Box::new(move |take| take(self.get(number)?)))

@@ -1,4 +1,4 @@
-//! The states of aggregates: of single rows, and of the groups of a batch.
+//! The states of aggregates, for single rows and for the groups of a batch.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::keys::Column;
 use crate::partial::by_group;
 use crate::values::{Numbers, Values, exact_sums};
 
-/// The greatest decimal.
+/// The greatest decimal of 38 digits.
 const MOST: u128 = 10_u128.pow(DIGITS as u32) - 1;
 
 /// The state of an aggregate. Columns are given by their index in the table.
@@ -31,9 +31,9 @@ pub(super) enum State {
     True(usize),
     /// Doubles whose exact sum is that of the values.
     Doubles(usize),
-    /// A value of the column: the least, the greatest, the first or the last one.
+    /// A value of the column: the minimum, the maximum, the first or the last one.
     Value(usize),
-    /// The position of a row: its morsel, and the row within it.
+    /// The position of a row: the number of its morsel, and its number within the morsel.
     Place,
 }
 
@@ -48,7 +48,7 @@ impl State {
         })
     }
 
-    /// The states of single rows, the first of which is at this position.
+    /// The states of single rows. The first row is at this position.
     pub(super) fn of_rows(&self, batch: &RecordBatch, place: u64) -> Result<ArrayRef> {
         let rows = batch.num_rows();
         let column = |at: usize| batch.column(at);
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-/// The values of a column, with a default value in place of nulls.
+/// The values of a column, with a default in place of nulls.
 fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usize) -> T) -> Vec<T> {
     let rows: Vec<u32> = (0..column.len() as u32).collect();
     let column = Column::new("", Arc::clone(column));
@@ -96,8 +96,8 @@ fn expanded<T: Clone + Default>(column: &ArrayRef, value: impl Fn(&Numbers, usiz
     all
 }
 
-/// The sum of the integers or decimals of each group; null for a group without values. `None` if decimals are larger than
-/// their type allows, and their sum is too large.
+/// The sum of the integers or decimals of each group; null for a group without values. `None` for other values, or if
+/// decimals exceed their type and their sum is too large.
 pub(super) fn sums(column: &Column, groups: &Factorized) -> Option<Decimal128Array> {
     let values = Values::of(column, groups.codes.values());
     let sums = match &values.numbers {
@@ -110,14 +110,14 @@ pub(super) fn sums(column: &Column, groups: &Factorized) -> Option<Decimal128Arr
     Some(Decimal128Array::new(sums.into(), has_value(&values, groups.len())))
 }
 
-/// The sum of each group, which 128 bits hold.
+/// The sum of each group, which fits in 128 bits.
 fn added<T: Copy + Into<i128> + Sync>(ids: &[u32], values: &[T], groups: usize) -> Vec<i128> {
     by_group(ids, groups, |sum: &mut i128, row| *sum += values[row].into(), |sum, later| *sum += later)
 }
 
 /// Which groups have a value; `None` if all have.
 fn has_value(values: &Values<'_>, groups: usize) -> Option<NullBuffer> {
-    // Each group has a row.
+    // Without nulls, each group has a value, because it has a row.
     if !values.has_nulls {
         return None;
     }
@@ -126,8 +126,8 @@ fn has_value(values: &Values<'_>, groups: usize) -> Option<NullBuffer> {
     Some(NullBuffer::from(has_value)).filter(|nulls| nulls.null_count() > 0)
 }
 
-/// The exact sum of the doubles of each group as several doubles: the first of them, and the following ones. `None` if
-/// a sum of finite numbers is too large for a double.
+/// The exact sum of the doubles of each group, as several doubles: the first double of each group, and the following
+/// ones. `None` if a sum of finite numbers is too large for a double.
 pub(super) fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
     let values = Values::of(column, groups.codes.values());
     let Numbers::F64(numbers) = &values.numbers else { return None };

@@ -1,7 +1,7 @@
 //! Counts and sums of groups whose values arrive in pieces.
 //!
 //! ```text
-//! integers, decimals   the sum of upper and of lower 64 bits, each of which fits (partial.rs)
+//! integers, decimals   the sums of the upper and of the lower 64 bits, each of which fits (partial.rs)
 //! doubles              exact sums, rounded at the end (koel::SumStates)
 //! ```
 
@@ -41,7 +41,7 @@ fn of<T: Clone + Default>(all: &mut Vec<T>, id: u32) -> &mut T {
 }
 
 impl Sums {
-    /// The state of a count, sum or mean of this column, with a result of this type; `None` for other aggregates.
+    /// The state of a count, sum or mean of this column, whose result has this type; `None` for other aggregates.
     pub(super) fn of(function: Function, column: Option<&Field>, result: &DataType) -> Option<Self> {
         let kind = match function {
             // Without a column, rows are counted.
@@ -87,7 +87,7 @@ impl Sums {
         Ok(())
     }
 
-    /// A value per group, as a column of this type. `first_occurrences` has the first row of each group.
+    /// A value per group, as a column of this type. `first_occurrences` contains the first row of each group.
     pub(super) fn finish(
         mut self,
         column: Option<&Field>,
