@@ -1,4 +1,4 @@
-//! The errors of all operations. Each message says what to do about it.
+//! The errors of all operations. Each message says how to resolve the error.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::scheme::{Crowd, Violation};
 /// The result of koel's fallible operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error. After any error, a table has the contents that it had before the operation.
+/// An error. After an error, a table has the contents that it had before the operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,9 +17,9 @@ pub enum Error {
     InvalidParameter {
         /// The parameter.
         what: &'static str,
-        /// The value given.
+        /// The invalid value.
         given: String,
-        /// Valid values, or what to do.
+        /// Valid values, or how to resolve the error.
         advice: &'static str,
     },
     /// Two slices or buffers that belong together differ in length.
@@ -29,7 +29,7 @@ pub enum Error {
         what: &'static str,
         /// Its length.
         found: u64,
-        /// The length it must have.
+        /// The required length.
         expected: u64,
     },
     /// A slice that is too short for the results. Nothing was written to it.
@@ -40,7 +40,7 @@ pub enum Error {
     TooShort {
         /// The argument.
         what: &'static str,
-        /// Its length.
+        /// The length of the argument.
         given: u64,
         /// The minimum length.
         needed: u64,
@@ -53,13 +53,13 @@ pub enum Error {
         /// Its position in the input.
         position: u64,
     },
-    /// The input has a key more than once, but the table must hold each key once.
+    /// The input contains a key more than once, but each key must be unique.
     #[error(
         "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or build with \
          KeepFirst or KeepLast"
     )]
     DuplicateKey {
-        /// The smallest key that occurs more than once, on every device.
+        /// The least key that occurs more than once; it is the same on every device.
         key: u64,
     },
     /// No attempt placed every pair.
@@ -82,12 +82,12 @@ pub enum Error {
         slots: u64,
         /// The number of attempts, each with its own constants.
         attempts: u32,
-        /// Pairs without a slot at the end of the last attempt (classic: after the maximum number of moves).
+        /// The number of pairs without a slot after the last attempt (classic: after the maximum number of moves).
         unplaced: u64,
         /// Whether the load may be the reason: it exceeds what the hash functions support, or their limit is unknown.
         by_load: bool,
     },
-    /// No attempt placed every pair, because too many keys share their places.
+    /// No attempt placed every pair, because too many keys share the same places.
     #[error(
         "{} keys are {}, but at most {} such keys fit; attempts made: {attempts}. Use another capacity, sequence, \
          extent or scheme, or more attempts; another seed helps only if hashes collide, not if the keys are congruent",
@@ -96,10 +96,10 @@ pub enum Error {
     Crowded {
         /// The number of attempts, each with its own constants.
         attempts: u32,
-        /// The keys, as found in the last attempt.
+        /// The keys that share places, found in the last attempt.
         crowd: Crowd,
     },
-    /// A key or a value that does not fit into the slots of the table.
+    /// A key or a value that does not fit in the slots of the table.
     #[error("{what} {given} does not fit in the {bits} bits that these tables have for it: {advice}")]
     TooWide {
         /// `key` or `value`.
@@ -111,17 +111,17 @@ pub enum Error {
         /// What to do instead.
         advice: &'static str,
     },
-    /// An integer sum that does not fit in 64 bits.
+    /// A sum of integers that does not fit in 64 bits.
     #[error(
         "the sum of the values of key {key} does not fit in 64 bits: group fewer rows at a time, or give the values \
         as f64, \
          whose sums round"
     )]
     SumTooLarge {
-        /// The first such key, in the order of groups.
+        /// The first key with such a sum, in the order of groups.
         key: u64,
     },
-    /// A size beyond what the format or the device can hold.
+    /// A size that exceeds what the format or the device supports.
     #[error("{requested} is too many {what}; the most is {most}")]
     TooLarge {
         /// What is counted.
@@ -139,26 +139,26 @@ pub enum Error {
         /// The size of the failed allocation, in bytes.
         bytes: u64,
     },
-    /// No such device.
+    /// A device that does not exist.
     #[error("no device for {wanted}: {reason}")]
     NoDevice {
         /// The requested device.
         wanted: String,
-        /// The reason, and which devices exist.
+        /// The reason, and the existing devices.
         reason: String,
     },
-    /// A device that lacks something koel needs.
+    /// A device that lacks a feature that koel requires.
     #[error("{device} cannot be used: {missing}")]
     Unsupported {
         /// The device.
         device: String,
-        /// What it lacks, and how this was detected.
+        /// The missing feature, and how this was detected.
         missing: String,
     },
-    /// A buffer of another device, or of another context, was passed.
+    /// A buffer that belongs to another device or context.
     #[error("this buffer belongs to another device: move it with `to_backend`, or upload it where the table is")]
     WrongDevice,
-    /// The matched rows of one column index were passed to another.
+    /// Matched rows of one column index that were passed to another index.
     #[error(
         "these matched rows belong to another index: use those of the index that is queried (`ColumnIndex::matched`)"
     )]
@@ -169,7 +169,7 @@ pub enum Error {
         /// The system's message.
         reason: String,
     },
-    /// Two buffers of one call share memory: the same memory was passed twice, or one is a part of the other.
+    /// Two buffers of one call that share memory: the same memory was passed twice, or one is a part of the other.
     #[error("two of these buffers share memory: pass each memory once (`interop`), or copy it first")]
     Aliased,
     /// The device's driver reported an error.
@@ -182,7 +182,7 @@ pub enum Error {
         /// The driver's message.
         message: String,
     },
-    /// The device's compiler refused a program.
+    /// The device's compiler rejected a program.
     #[error("{device} cannot compile {program}; this is a bug in koel or in the driver, please report it:\n{log}")]
     Compile {
         /// The device.
@@ -213,10 +213,10 @@ pub enum Error {
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
-    /// An image that breaks an invariant of its scheme.
+    /// An image that violates an invariant of its scheme.
     #[error("the table is damaged: {0}")]
     Damaged(#[from] Violation),
 }
@@ -226,7 +226,7 @@ impl Error {
         Error::InvalidParameter { what, given: given.to_string(), advice }
     }
 
-    /// Returns an error for more rows than can be numbered: row numbers are below `u32::MAX`.
+    /// Returns an error if there are more rows than row numbers, which are below `u32::MAX`.
     pub(crate) fn check_rows(what: &'static str, rows: usize) -> Result<()> {
         let most = u32::MAX.into();
         if rows as u64 <= most {

@@ -1,18 +1,18 @@
-//! Devices with planted faults, to test the checks themselves. Only with the feature `fault-injection`.
+//! Devices with planted faults, to test koel's checks. Only with the feature `fault-injection`.
 //!
-//! `KOEL_FAULT` names a side and a fault, such as `opencl:hash` or `cpu:drop`; `koel verify` must then exit with 1. It
-//! wraps its devices in [`Faulty`], which changes the input or output of passes:
+//! `KOEL_FAULT` names a backend and a fault, such as `opencl:hash` or `cpu:drop`; `koel verify` must then exit with 1.
+//! It wraps its devices in [`Faulty`], which changes the input or output of passes:
 //!
 //! ```text
-//! hash    all passes use a plan with a wrong constant: the device remains consistent with itself
-//! stale   the image stays as it was before the batch
+//! hash    all passes use a plan with a wrong constant: results of the device are consistent with each other
+//! stale   the image remains as it was before the batch
 //! drop    the last pair of a batch is not placed
 //! rows    one row is skipped when columns are marked, listed or aggregated
 //! ```
 //!
-//! `KOEL_FAULT=atomics` has no side: the self-test of 64-bit atomics fails on every OpenCL device.
+//! `KOEL_FAULT=atomics` does not name a backend: the self-test of 64-bit atomics fails on every OpenCL device.
 //!
-//! Faults inside passes are not covered: backends do not know of faults.
+//! Faults within passes are not simulated, because backends do not contain code for faults.
 
 use std::ffi::OsStr;
 
@@ -36,7 +36,7 @@ const ADVICE: &str = "use atomics, or cpu: or opencl: and one of hash, stale, dr
 pub enum Fault {
     /// A constant of one hash function is wrong.
     Hash,
-    /// The image stays as it was before the last batch.
+    /// The image remains as it was before the last batch.
     Stale,
     /// The last pair of a batch is not placed.
     Drop,
@@ -48,7 +48,7 @@ impl Fault {
     const ALL: [(&str, Fault); 4] =
         [("hash", Fault::Hash), ("stale", Fault::Stale), ("drop", Fault::Drop), ("rows", Fault::Rows)];
 
-    /// The fault that `said` plants in the device with this id, if any.
+    /// The fault that `said` specifies for the device with this id, if any.
     fn of(said: &OsStr, id: &str) -> Result<Option<Fault>> {
         if said == "atomics" {
             return Ok(None);
@@ -76,7 +76,7 @@ pub struct Faulty<B> {
 }
 
 impl<B: HashBackend> Faulty<B> {
-    /// With the fault in `KOEL_FAULT`, if it names this side.
+    /// Wraps a backend with the fault in `KOEL_FAULT`, if the variable names this backend.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if the fault is unknown.
@@ -85,7 +85,7 @@ impl<B: HashBackend> Faulty<B> {
         Ok(Faulty { inner, fault })
     }
 
-    /// Runs a pass that places pairs: `stale` if the image must stay unchanged, otherwise `place`.
+    /// Runs a pass that places pairs: `stale` if the image must remain unchanged, otherwise `place`.
     fn placed<S: Scheme, R>(
         &self,
         plan: &S::Plan,
@@ -98,7 +98,7 @@ impl<B: HashBackend> Faulty<B> {
             Some(Fault::Stale) => stale(),
             Some(Fault::Drop) => {
                 let (keys, values) = (self.without_last(keys)?, self.without_last(values)?);
-                // Sorted tables have a plan for each number of pairs.
+                // Sorted tables have a different plan for each number of pairs.
                 place(&replanned(&S::from_plan(plan), plan, keys.len(), plan.seed())?, &keys, &values)
             }
             _ => place(plan, keys, values),
@@ -122,19 +122,19 @@ impl<B: HashBackend> Faulty<B> {
     }
 }
 
-/// A plan of the same attempt for other parameters, another number of pairs, or another seed.
+/// A plan of the same attempt, but for other parameters, another number of pairs, or another seed.
 fn replanned<S: Scheme>(scheme: &S, plan: &S::Plan, pairs: usize, seed: u64) -> Result<S::Plan> {
     let request = Request { slots: plan.requested_slots(), pairs: pairs as u64, seed, attempt: plan.attempt() };
     Ok(scheme.plan(request)?.with_rest_of(plan))
 }
 
-/// The plan with another seed, and therefore other constants. Classic cuckoo chains may be as long as those of a full
-/// table, so that builds do not fail.
+/// The plan with another seed, and therefore other constants. The chains of classic cuckoo tables get the length limit
+/// of a full table, so that builds do not fail.
 fn with_another_seed<S: Scheme>(plan: &S::Plan) -> Result<S::Plan> {
     replanned(&S::from_plan(plan), plan, plan.capacity() as usize, plan.seed() ^ 1)
 }
 
-/// The plan of a domain that is wider or narrower by one: the only constants of perfect tables are sizes.
+/// The plan for a domain that is wider or narrower by one: the only constants of perfect tables are sizes.
 fn with_another_width(plan: &PerfectPlan) -> Result<PerfectPlan> {
     let width = plan.width() ^ 1;
     let scheme = plan.height().map_or_else(|| Perfect::plane(width), |height| Perfect::volume(width, height));
@@ -146,7 +146,7 @@ macro_rules! off {
     (Perfect) => {
         with_another_width
     };
-    // It has no functions.
+    // Sorted tables have no hash functions.
     (Sorted) => {
         |plan| Ok(*plan)
     };
@@ -157,7 +157,7 @@ macro_rules! off {
 
 impl<B: Sealed> Sealed for Faulty<B> {}
 
-/// Methods that are forwarded to the inner backend.
+/// Forwards methods to the inner backend.
 macro_rules! as_they_are {
     ($(
         fn $name:ident$(<$($T:ident: $bound:ident),+>)?(&self $(, $argument:ident: $type:ty)* $(,)?) -> $result:ty;
@@ -316,8 +316,7 @@ impl<B: Relational> Relational for Faulty<B> {
     }
 }
 
-/// The passes of a scheme, with its type parameters and their bounds if it has any, and the expression for a wrong
-/// plan.
+/// The passes of a scheme, with its type parameters and their bounds, if any, and the expression for a wrong plan.
 macro_rules! faulty_passes {
     (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*), $off:expr) => {
         impl<B: Passes<$scheme>, $($parameters)*> Passes<$scheme> for Faulty<B> $($bounds)* {

@@ -3,16 +3,16 @@
 //! ```text
 //! row-major     x + width y (+ width height z)         adjacent cells of a row have adjacent keys
 //! Morton        interleaved bits of x and y (and z)    cells that are close in any direction mostly have close keys
-//! bit-reversed  Morton of the bit-reversed coordinates: no locality at all, for comparison
+//! bit-reversed  Morton code of the bit-reversed coordinates: no locality, for comparison
 //! ```
 //!
-//! Tables that keep the order of keys (a coherent sequence) read adjacent keys from adjacent slots, so the layout
-//! determines what is close in memory (Garcia et al. 2011, Section 4.2). Other tables scatter keys in any case.
+//! Tables that keep the order of keys (a coherent sequence) store adjacent keys in adjacent slots, so the layout
+//! determines which cells are close in memory (Garcia et al. 2011, Section 4.2). Other tables scatter all keys.
 //!
-//! Every layout is a bijection between its cells and its keys. All cells have keys of 32 bits: [`Rows2`] and [`Rows3`]
-//! check their sizes when they are created, and coordinates of the other layouts are limited to the width of their
-//! keys. [`wide`] has Morton codes of 64 bits, for larger pictures and boxes; [`kmers`] has keys of windows of DNA
-//! letters, and [`sequences`] has readers of files of such letters.
+//! Every layout is a bijection between its cells and its keys. All keys have 32 bits: [`Rows2`] and [`Rows3`] check
+//! their sizes when they are created, and coordinates of the other layouts have limited widths. [`wide`] has Morton
+//! codes of 64 bits, for larger pictures and boxes; [`kmers`] has keys of windows of DNA letters, and [`sequences`] has
+//! readers of files of such letters.
 //!
 //! ```
 //! use koel::layout::{self, Rows2};
@@ -72,7 +72,7 @@ impl Rows2 {
 
     /// The key of a cell; `None` if it is outside.
     pub fn key(&self, x: u32, y: u32) -> Option<u32> {
-        // For cells inside, `new` has checked that the product fits.
+        // `new` has checked that the product fits for all cells of the picture.
         (x < self.width && y < self.height).then(|| y.wrapping_mul(self.width).wrapping_add(x))
     }
 
@@ -105,11 +105,11 @@ impl Rows3 {
     /// [`Error::TooLarge`] if the box, or a layer of a box that is not empty, has more than 2^32 cells.
     pub fn new(width: u32, height: u32, depth: u32) -> Result<Rows3> {
         if depth == 0 {
-            // Without cells no key is computed, so the size of a layer does not matter.
+            // No keys are computed if there are no cells, so the size of a layer does not matter.
             return Ok(Rows3 { layer: Rows2 { width, height }, depth });
         }
         let layer = Rows2::new(width, height)?;
-        // Less than 2^64, so it never saturates.
+        // The product is less than 2^64, so it does not saturate.
         let cells = layer.cells().saturating_mul(u64::from(depth));
         if cells > KEYS {
             return Err(Error::TooLarge { what: "cells of a box", requested: cells, most: KEYS });
@@ -140,7 +140,7 @@ impl Rows3 {
     /// The key of a cell; `None` if it is outside.
     pub fn key(&self, x: u32, y: u32, z: u32) -> Option<u32> {
         let in_layer = self.layer.key(x, y)?;
-        // The first cell of a layer has a key, so the product fits.
+        // The product is the key of the first cell of the layer, so it fits.
         (z < self.depth).then(|| z.wrapping_mul(self.layer.cells() as u32).wrapping_add(in_layer))
     }
 
@@ -155,7 +155,7 @@ impl Rows3 {
     }
 }
 
-/// The layout of keys that are cells, as stored in the [`KeyType`](crate::KeyType) of a table.
+/// The layout of keys that represent cells, as stored in the [`KeyType`](crate::KeyType) of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -169,7 +169,7 @@ pub enum Layout {
     Morton3,
     /// A picture by [`bit_reversed2`].
     BitReversed2 {
-        /// Bits of a coordinate, at most 16.
+        /// The number of bits of a coordinate, at most 16.
         bits: u32,
     },
 }
@@ -198,11 +198,11 @@ pub fn morton2_cell(key: u32) -> (u16, u16) {
     (gather2(key), gather2(key >> 1))
 }
 
-/// Bits of a coordinate of [`morton3`].
+/// The number of bits of a coordinate of [`morton3`].
 pub const MORTON3_BITS: u32 = 10;
 
-/// The Morton code of a cell of a 1024 x 1024 x 1024 box, of 30 bits: bit i of `x` is bit 3i, that of `y` bit 3i + 1,
-/// that of `z` bit 3i + 2. `None` for cells outside.
+/// The Morton code, of 30 bits, of a cell of a 1024 x 1024 x 1024 box: bit i of `x` is bit 3i, bit i of `y` is bit 3i +
+/// 1, bit i of `z` is bit 3i + 2. `None` for cells outside the box.
 ///
 /// ```
 /// use koel::layout::{morton3, morton3_cell};
@@ -214,12 +214,13 @@ pub fn morton3(x: u32, y: u32, z: u32) -> Option<u32> {
     ((x | y | z) >> MORTON3_BITS == 0).then(|| spread3(x) | spread3(y) << 1 | spread3(z) << 2)
 }
 
-/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys of more than 30 bits.
+/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys with more than 30 bits.
 pub fn morton3_cell(key: u32) -> Option<(u32, u32, u32)> {
     (key >> (3 * MORTON3_BITS) == 0).then(|| (gather3(key), gather3(key >> 1), gather3(key >> 2)))
 }
 
-/// Reverses an index of `bits` bits (at most 32); `None` if it has more. Its own inverse.
+/// Reverses the bits of an index of `bits` bits (at most 32); `None` if it has more bits. The function is its own
+/// inverse.
 ///
 /// ```
 /// use koel::layout::reversed;
@@ -227,16 +228,16 @@ pub fn morton3_cell(key: u32) -> Option<(u32, u32, u32)> {
 /// assert_eq!(reversed(0b100, 2), None);
 /// ```
 pub fn reversed(index: u32, bits: u32) -> Option<u32> {
-    // A shift by 32 would be `None`: every index fits in 32 bits, and only 0 in 0 bits.
+    // `checked_shr` returns `None` for a shift by 32: every index fits in 32 bits, and only 0 fits in 0 bits.
     let fits = bits <= 32 && index.checked_shr(bits).unwrap_or(0) == 0;
     fits.then(|| index.reverse_bits().checked_shr(32 - bits).unwrap_or(0))
 }
 
-/// The most bits of a coordinate of [`bit_reversed2`].
+/// The greatest number of bits of a coordinate of [`bit_reversed2`].
 pub const BIT_REVERSED2_BITS: u32 = 16;
 
 /// The Morton code of a cell of a 2^bits x 2^bits picture whose coordinates are [`reversed`]: the paper's layout
-/// without any coherence. `None` for cells outside, and for more than 16 bits.
+/// without any coherence. `None` for cells outside the picture, and for more than 16 bits.
 ///
 /// ```
 /// use koel::layout::{bit_reversed2, bit_reversed2_cell, morton2};
@@ -275,7 +276,7 @@ fn gather2(x: u32) -> u16 {
     (x | x >> 8) as u16
 }
 
-/// Moves bit i of ten to bit 3i.
+/// Moves bit i to bit 3i, for the lowest ten bits.
 fn spread3(x: u32) -> u32 {
     let x = (x | x << 16) & 0x0300_00ff;
     let x = (x | x << 8) & 0x0300_f00f;
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    /// Interleaves bit by bit.
+    /// The reference: interleaves coordinates bit by bit.
     fn interleaved(coordinates: &[u32]) -> u32 {
         let dimensions = coordinates.len() as u32;
         let bit = |i: u32| coordinates[(i % dimensions) as usize] >> (i / dimensions) & 1;

@@ -1,4 +1,4 @@
-//! Bulk hash tables for CPUs and GPUs that hold the same bytes on every device.
+//! Bulk hash tables for CPUs and GPUs whose bytes are the same on every device.
 //!
 //! A [`HashTable`] maps keys to values. Both are `u32` by default; some schemes also have 64-bit keys or values, as in
 //! `Bucketized::canonical(4).of::<u64, u64>()`. A table is built on a device from whole arrays, and looks up arrays of
@@ -35,8 +35,8 @@
 //! | fast builds, lookups, and batches | [`Bucketized::canonical(8)`](Bucketized) | 1.22 lines, 8.9 |
 //! | least memory | `Bucketized::canonical(8)` at load 0.99 | 1.70 lines, 8.1 |
 //! | single slots | [`Cuckoo::canonical(4)`](Cuckoo), the default | 2.0 slots, 10.0 |
-//! | keys alone | [`CuckooSet::canonical(4)`](CuckooSet) | 2.0 slots, 5.0 per key |
-//! | pixels, voxels and other keys with neighbours | [`RobinHood::canonical()`](RobinHood) | neighbours side by side, 8.1 and more |
+//! | keys without values | [`CuckooSet::canonical(4)`](CuckooSet) | 2.0 slots, 5.0 per key |
+//! | pixels, voxels and other keys with neighbours | [`RobinHood::canonical()`](RobinHood) | neighbours next to each other, 8.1 and more |
 //! | a scheme chosen at run time, by a file or an option | [`AnyScheme`] | |
 //!
 //! [`Fks`], [`Perfect`], [`Quadratic`] and [`Sorted`] are the papers' other tables and baselines; docs/guide/tables.md
@@ -50,28 +50,28 @@
 //! | [`HashSet`] | distinct keys, and set operations |
 //! | [`MultiTable`] | any number of values per key |
 //! | [`CompactingTable`] | distinct keys, numbered 0, 1, ..; looked up in both directions |
-//! | [`JoinIndex`], [`fn@join`] | joins of two columns, as pairs of row numbers in one order on every device |
-//! | [`ColumnIndex`] | the same for a right column in memory: faster to build, cannot be saved |
+//! | [`JoinIndex`], [`fn@join`] | joins of two columns: pairs of row numbers, in the same order on every device |
+//! | [`ColumnIndex`] | joins with a right column in memory: faster to build, but cannot be saved |
 //! | [`Sharded`], [`Replicated`] | one table over several devices; a copy of a table on each device |
 //! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
 //! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
-//! | [`ShardedFile`], [`SpilledBuild`] | a sharded table larger than memory: queried in its file, built into a file |
+//! | [`ShardedFile`], [`SpilledBuild`] | sharded tables larger than memory: looked up in a file, built into a file |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, means, minima and maxima by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | devices, by type, by name, or the best one |
-//! | [`backend`] | device-resident buffers, and the traits that name a backend in bounds |
-//! | [`scheme`] | layouts and arithmetic: the reference for every backend |
+//! | [`backend`] | device-resident buffers, and the backend traits for generic code |
+//! | [`scheme`] | layouts and arithmetic of tables: the reference for every backend |
 //! | [`layout`] | keys for the cells of pictures and boxes of voxels, and for k-mers; readers of FASTA and FASTQ |
-//! | [`Error`] | all errors, with what to do about them |
+//! | [`Error`] | all errors, and how to resolve them |
 //! | [`prelude`] | the names that most programs need |
 //!
-//! Names follow one rule: `x` takes and returns host slices, `x_on` takes and returns device buffers, and `x_into` and
-//! `x_on_into` write to slices or buffers of the caller.
+//! All names follow one rule: `x` takes and returns host slices, `x_on` takes and returns device buffers, and `x_into`
+//! and `x_on_into` write to slices or buffers of the caller.
 //!
 //! # Features
 //!
 //! - `opencl` (default): the OpenCL backend. OpenCL is not needed to build, link or start a program.
 //!
-//! Without it, koel is only the CPU library. The commands `koel` and `koel-bench` are separate packages.
+//! Without features, koel is a library for the CPU only. The commands `koel` and `koel-bench` are separate packages.
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("koel's images and files are little-endian; this target is not supported");

@@ -1,21 +1,21 @@
-//! Allocations proportional to the data. A failed one is an error and does not abort the process.
+//! Allocations whose size depends on the data. A failed allocation is an error, and does not abort the process.
 //!
 //! ```text
 //! reserved     an empty vector with this capacity
-//! reserve      capacity for this many more elements
-//! zeroed       zeros; large ones are untouched pages of the system
+//! reserve      capacity for a number of further elements
+//! zeroed       zeros; large allocations are untouched pages of the system
 //! boxed        one large value
 //! ```
 //!
-//! Not for allocations that are small for any data (names, options, a list with an entry per thread, rayon's own):
-//! those use `Vec`, which aborts if memory runs out.
+//! Allocations that are small for any data (names, options, a list with an entry per thread, those of rayon) use `Vec`
+//! instead, which aborts if memory runs out.
 
 use crate::error::{Error, Result};
 
 /// The name of the host in messages.
 pub(crate) const HERE: &str = "this machine";
 
-/// The error for a failed allocation of this many elements.
+/// The error for a failed allocation of `len` elements.
 pub(crate) fn out_of_memory<T>(len: usize) -> Error {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
     Error::OutOfMemory { device: HERE.into(), bytes }
@@ -38,8 +38,8 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_slice_box(len).map(Vec::from).map_err(|()| out_of_memory::<T>(len))
 }
 
-/// A value that is too large for the stack of a thread. It is a slice of one, because safe code cannot turn a vector
-/// into a `Box<T>`.
+/// Allocates a value that is too large for the stack of a thread. The result is a slice of length one, because safe
+/// code cannot convert a vector to a `Box<T>`.
 pub(crate) fn boxed<T>(value: T) -> Result<Box<[T]>> {
     let mut one = reserved(1)?;
     one.push(value);

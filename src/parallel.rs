@@ -7,12 +7,12 @@
 //!     a piece:                    of_chunk(number, chunk) for each chunk in turn; join the results
 //! ```
 //!
-//! Why not rayon's parallel iterators: every use of one is compiled separately, into about 2,000 lines of LLVM. With
-//! 206 uses, that was a third of this crate's code (docs/decisions/40). Here only the recursion depends on the types of
-//! the input and the result, `rayon::join` is compiled once, and the work is a plain loop.
+//! This module replaces rayon's parallel iterators, because every use of one is compiled separately, into about 2,000
+//! lines of LLVM. With 206 uses, that was a third of this crate's code (docs/decisions/40). Here only the recursion
+//! depends on the types of the input and the result, `rayon::join` is compiled once, and the work is a plain loop.
 //!
-//! The passes do not adapt to the load: all pieces have equal length and are known at the start. A thread that finishes
-//! early takes over whole pieces, but does not split them.
+//! The passes do not adapt to the load: all pieces have the same length and are known at the start. A thread that
+//! finishes early takes over whole pieces, but does not split them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -23,7 +23,8 @@ use rayon::ThreadPool;
 use crate::error::Result;
 use crate::memory;
 
-/// Pieces per thread: several, because pieces may take different times, and threads may be busy elsewhere.
+/// The number of pieces per thread. It is greater than 1, because pieces may take different times, and threads may be
+/// busy with other work.
 const PIECES: usize = 16;
 
 /// An input that can be split in two.
@@ -31,7 +32,7 @@ pub(crate) trait Divide: Sized + Send {
     /// The number of elements.
     fn len(&self) -> usize;
 
-    /// The first `at` elements, or all if there are fewer, and the others.
+    /// Splits off the first `at` elements, or all if there are fewer.
     fn cut(self, at: usize) -> (Self, Self);
 }
 
@@ -67,8 +68,8 @@ impl<T: Send> Divide for &mut [T] {
     }
 }
 
-/// A column with one element per this many elements of the other columns, such as the words of a bitmap or the state of
-/// each chunk. It is split between such groups.
+/// A column with one element per group of `self.0` elements of the other columns, such as the words of a bitmap or the
+/// state of each chunk. It is split between groups.
 pub(crate) struct Per<T>(pub usize, pub T);
 
 impl<T: Divide> Divide for Per<T> {
@@ -82,7 +83,7 @@ impl<T: Divide> Divide for Per<T> {
     }
 }
 
-/// Columns of equal length. The first determines their length.
+/// Columns of equal length. The first column determines the length.
 macro_rules! columns {
     ($($name:ident)*) => {
         impl<$($name: Divide),*> Divide for ($($name,)*) {
@@ -103,12 +104,12 @@ columns!(A B);
 columns!(A B C);
 columns!(A B C D);
 
-/// Calls `of_chunk` with each chunk of `size` elements, the last one shorter, and its number.
+/// Calls `of_chunk` with each chunk and its number. Chunks have `size` elements; the last one may have fewer.
 pub(crate) fn each<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) + Sync) {
     fold(input, size, of_chunk, |(), ()| ());
 }
 
-/// [`each`], with state that a thread keeps from chunk to chunk.
+/// As [`each`], with state that a thread keeps from chunk to chunk.
 pub(crate) fn each_with<I: Divide, W>(
     input: I,
     size: usize,
@@ -133,7 +134,7 @@ pub(crate) fn collect<I: Divide, R: Default + Send>(
     Ok(all)
 }
 
-/// Appends the results of `of_index` for 0 to `len` to a vector with enough capacity; a thread computes `size` of them
+/// Appends the results of `of_index` for 0 to `len` to a vector with enough capacity. A thread computes `size` results
 /// at a time.
 #[expect(unsafe_code, reason = "the length of a vector that was filled from several threads")]
 pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index: impl Fn(usize) -> T + Sync) {
@@ -145,7 +146,7 @@ pub(crate) fn append<T: Send>(to: &mut Vec<T>, len: usize, size: usize, of_index
         }
     });
     // SAFETY: `each` has returned, so it was called with every chunk of the `len` elements after the first `before`,
-    // and each call wrote all of its chunk.
+    // and each call wrote all elements of its chunk.
     unsafe { to.set_len(before + len) }
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn fold<I: Divide, R: Default + Send>(
     fold_with(input, size, || (), |(), number, chunk| of_chunk(number, chunk), join).unwrap_or_default()
 }
 
-/// Whether `of_chunk` is true for any chunk. Stops once one is found.
+/// Whether `of_chunk` is true for any chunk. Stops at the first such chunk.
 pub(crate) fn any<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) -> bool + Sync) -> bool {
     let known = AtomicBool::new(false);
     each(input, size, |number, chunk| {
@@ -170,7 +171,7 @@ pub(crate) fn any<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) 
     known.into_inner()
 }
 
-/// [`fold`], with state that a thread keeps from chunk to chunk of a piece. `None` if there is no chunk.
+/// As [`fold`], with state that a thread keeps from chunk to chunk of a piece. `None` if there are no chunks.
 pub(crate) fn fold_with<I: Divide, W, R: Send>(
     input: I,
     size: usize,
@@ -198,7 +199,7 @@ pub(crate) fn fold_with<I: Divide, W, R: Send>(
 /// How an input is split.
 #[derive(Clone, Copy)]
 struct Pieces {
-    /// Elements per chunk.
+    /// The number of elements per chunk.
     size: usize,
     /// The maximum number of chunks per piece.
     most: usize,
@@ -234,22 +235,22 @@ fn joined<R>(a: Option<R>, b: Option<R>, join: impl Fn(R, R) -> R) -> Option<R> 
     }
 }
 
-/// Calls both, on two threads if another one is free. Without type parameters, so that it is compiled once.
+/// Calls both functions, on two threads if another one is free. It has no type parameters, so it is compiled once.
 fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     rayon::join(a, b);
 }
 
 thread_local! {
-    /// Whether this thread runs its passes alone.
+    /// Whether this thread runs its passes without other threads.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The number of threads that share the passes of this one.
+/// The number of threads that share the passes of this thread.
 pub(crate) fn threads() -> usize {
     if ALONE.get() { 1 } else { rayon::current_num_threads() }
 }
 
-/// Calls `work`, in which this thread runs all passes alone.
+/// Calls `work`, during which this thread runs all passes without other threads.
 pub(crate) fn alone(work: &mut (dyn FnMut() + Send)) {
     /// Restores the previous setting, also after a panic.
     struct Before(bool);
@@ -262,7 +263,8 @@ pub(crate) fn alone(work: &mut (dyn FnMut() + Send)) {
     work();
 }
 
-/// Calls `work` on a thread of the pool, so that [`each`] and the other passes use that pool. Also compiled only once.
+/// Calls `work` on a thread of the pool, so that [`each`] and the other passes use that pool. This is also compiled
+/// once.
 pub(crate) fn within(pool: &ThreadPool, work: &mut (dyn FnMut() + Send)) {
     pool.install(work);
 }

@@ -1,4 +1,4 @@
-//! The names that most programs need, for `use koel::prelude::*`. It contains no name of std, so import
+//! The names that most programs need, for `use koel::prelude::*`. It does not contain names that std has, so import
 //! [`HashSet`](crate::HashSet), [`Any`](crate::Any) and [`Result`](crate::Result) by name.
 //!
 //! ```

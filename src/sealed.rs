@@ -14,7 +14,7 @@ use crate::scheme::{
     self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, BucketizedOf, CuckooOf, RobinHoodOf, SignpostOf, SortedOf,
 };
 
-/// Cannot be named outside of this crate.
+/// A trait that cannot be named outside of this crate.
 pub trait Sealed {}
 
 impl Sealed for u32 {}
@@ -52,7 +52,7 @@ macro_rules! schemes {
     )*};
 }
 macro_rules! sealed {
-    // Of all types of keys and values, above.
+    // Implemented above, for all types of keys and values.
     (Signpost) => {};
     ($scheme:ident) => {
         impl Sealed for scheme::$scheme {}

@@ -1,7 +1,8 @@
-//! Keys for experiments: distinct, random-looking, and with known answers, so that every answer can be checked.
+//! Keys for experiments: distinct keys that look random, and whose values are known, so that every answer can be
+//! checked.
 //!
 //! ```text
-//! key(i)   = mix(i)             a bijection: distinct for distinct i, without storing any
+//! key(i)   = mix(i)             a bijection, so different i have different keys, and no keys are stored
 //! value(k) = mix'(k)            so the correct answer to a query is a function of the query
 //! hit      = key(i), i < n      miss = key(i), i >= n
 //! ```
@@ -31,9 +32,9 @@ use crate::scheme::hash::{MixKeys, SplitMix64, mix, reduce, unmix};
 #[derive(Clone, Debug)]
 pub struct Workload {
     pairs: u32,
-    /// The greatest key, all ones.
+    /// The greatest key: all bits that keys may have are ones.
     greatest: u32,
-    /// The greatest value, also all ones.
+    /// The greatest value: all bits that values may have are ones.
     greatest_value: u32,
     keys: MixKeys,
     values: MixKeys,
@@ -41,15 +42,15 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `pairs` keys drawn by `seed`.
+    /// Creates `pairs` keys from `seed`.
     pub fn new(pairs: u32, seed: u64) -> Self {
         let mut stream = SplitMix64::new(seed);
         let (keys, values, order) = (stream.next_mix_keys(), stream.next_mix_keys(), stream.next_mix_keys());
         Workload { pairs, greatest: u32::MAX, greatest_value: u32::MAX, keys, values, order }
     }
 
-    /// The same with keys and values within these limits: other keys if they must be narrower, and the low bits of the
-    /// values. Limits on pairs are the caller's concern.
+    /// The same workload with keys and values within these limits. If keys must be narrower, they are other keys; of
+    /// values, the low bits are used. The caller must check limits on the number of pairs.
     ///
     /// ```
     /// use koel::scheme::Limits;
@@ -86,13 +87,13 @@ impl Workload {
         (0..self.pairs).into_par_iter().map(|i| self.value(self.key(i))).collect()
     }
 
-    /// `count` queries, `hits` percent of which are keys, in random order. Hits are drawn with replacement; misses are
+    /// `count` queries in random order, of which `hits` percent are keys. Hits are drawn with replacement; misses are
     /// keys that were never inserted.
     pub fn queries(&self, count: usize, hits: u32) -> Vec<u32> {
         (0..count as u64)
             .into_par_iter()
             .map(|i| {
-                // In every hundred queries exactly `hits` hit, at places that look random.
+                // Exactly `hits` of every hundred queries are hits, at positions that look random.
                 let hit = self.pairs > 0 && (i * 61 + i / 100 * 7) % 100 < u64::from(hits);
                 let draw = mix(i as u32, self.order);
                 let misses = self.greatest - self.pairs;
@@ -110,7 +111,7 @@ impl Workload {
         if self.greatest == u32::MAX { mix(i, self.keys) } else { mix_narrow(i, self.keys, self.greatest) }
     }
 
-    /// The i of a key that is at most the greatest.
+    /// The index i of a key that does not exceed the greatest key.
     fn position(&self, key: u32) -> u32 {
         if self.greatest == u32::MAX { unmix(key, self.keys) } else { unmix_narrow(key, self.keys, self.greatest) }
     }
@@ -120,7 +121,8 @@ impl Workload {
     }
 }
 
-/// [`mix`] on the bits of `mask`. Its shifts are half of their number, so each is its own inverse.
+/// [`mix`] restricted to the bits of `mask`. It shifts by half the number of these bits, so each shift step is its own
+/// inverse.
 fn mix_narrow(x: u32, keys: MixKeys, mask: u32) -> u32 {
     let half = mask.count_ones().div_ceil(2);
     let turn = |x: u32, times: u32| {
@@ -155,7 +157,8 @@ pub(crate) fn keys_of_every_sort(len: usize) -> Vec<(&'static str, Vec<u32>)> {
         ("few", each(|x| x % 5)),
         ("of the upper half", each(|x| x & 0xffff_0000)),
         ("of 24 bits", each(|x| x >> 8)),
-        // Nearly all keys are in one bucket of any first digit, and again in one of the next.
+        // Nearly all keys are in one bucket by the first digit, whatever its width, and again in one bucket by the next
+        // digit.
         ("a crowd", each(|x| if x % 1000 == 0 { x } else { 0x1234_0000 | x & 0xfff })),
         ("random", random),
     ]

@@ -1,4 +1,4 @@
-//! The parameters of a build, and the build: numbers the distinct keys, and builds a table of them.
+//! Builds compacting tables: numbers the distinct keys, and builds a table of them.
 
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs};
@@ -44,8 +44,8 @@ impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
     /// bytes depend only on the distinct keys and their order, not on duplicates.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`]:
-    /// [`crate::Error::TooWide`], for one, if there are more distinct keys than the scheme's values have numbers.
+    /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`]: for example,
+    /// [`crate::Error::TooWide`] if there are more distinct keys than the scheme's values can number.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key]) -> Result<CompactingTable<B, S>> {
         Error::check_rows("rows", keys.len())?;
         self.table.check()?;

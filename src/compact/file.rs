@@ -25,18 +25,18 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is unchanged in that case.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         self.table.save(path)
     }
 
-    /// Opens a file, checks everything in it, and puts the table on a device.
+    /// Opens a file, checks all of it, and copies the table to a device.
     ///
     /// Cost: that of [`HashTable::open`], and a pass that writes each key to the position of its id.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a compacting table of this scheme, is damaged, or whose
-    /// values are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a compacting table of this scheme, or is damaged, or
+    /// has values that are not the ids 0, 1, ..; [`Error::OutOfMemory`] or what the device reports.
     pub fn open(backend: &B, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::of_file(HashTable::open_part(backend, Section::whole(path)?, Contents::Compact)?, path)
@@ -55,8 +55,8 @@ impl<S: Scheme<Value = u32>> CompactingTable<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading its table; see [`HashTable::open_mapped`]. The list of keys is restored in memory,
-    /// with 4 bytes per key, by a pass over the whole table.
+    /// Opens a file without reading its table into memory; see [`HashTable::open_mapped`]. The list of keys, with 4
+    /// bytes per key, is restored in memory by a pass over the whole table.
     ///
     /// # Safety
     /// As [`HashTable::open_mapped`]: no one may write to the file.
@@ -66,7 +66,7 @@ where
     #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        // SAFETY: the caller guarantees this.
+        // SAFETY: the caller guarantees that no one writes to the file.
         Self::of_file(unsafe { HashTable::open_mapped_part(backend, Section::whole(path)?, Contents::Compact)? }, path)
     }
 }

@@ -1,17 +1,17 @@
-//! The paper's own construction of a compacting table (Alcantara et al. 2011, Section 4.4): from a set, without placing
-//! the keys again.
+//! The construction of compacting tables in the paper (Alcantara et al. 2011, Section 4.4): it starts from a set, and
+//! does not place the keys again.
 //!
 //! ```text
-//! set       slots of 32 bits, built from rows with duplicate keys; a clean-up has left one slot per key
-//! flags     a one for each slot that holds a key
-//! ids       the ones before each slot: a prefix sum
-//! table     [slot of the set][id] where the flag is one, empty elsewhere: the two interleaved
+//! set       slots of 32 bits, built from rows with duplicate keys, and cleaned up so that one slot per key remains
+//! flags     one for each slot that contains a key
+//! ids       the number of ones before each slot: a prefix sum
+//! table     [slot of the set][id] if the flag is one, otherwise empty: the two columns interleaved
 //! unique    the keys whose flag is one, in the order of the slots
 //! ```
 //!
-//! A set's slot is the upper half of the corresponding word in the cuckoo table of the same keys
-//! (`scheme/cuckoo_set.rs`), so the result is that table. From a canonical set, it is bit for bit the table built from
-//! the pairs `key -> id`.
+//! A slot of the set is the upper half of the corresponding word in the cuckoo table of the same keys
+//! (`scheme/cuckoo_set.rs`), so the result is that cuckoo table. For a canonical set, it has the same bytes as the
+//! table built from the pairs `key -> id`.
 
 use super::CompactingTable;
 use crate::backend::{Decoded, DeviceBuffer, Kernels, Runs};
@@ -21,12 +21,12 @@ use crate::set::HashSet;
 use crate::table::{Contents, Duplicates, HashTable, Image};
 
 impl<B: Runs<CuckooSet> + Runs<Cuckoo>> CompactingTable<B, Cuckoo> {
-    /// Numbers the keys of a set in its table order: slot by slot, then the sentinel key, if it is in the set. For a
+    /// Numbers the keys of a set in table order: slot by slot, then the sentinel key, if it is in the set. For a
     /// canonical set this order is the same on every device; it depends on the seed and the number of slots.
     ///
-    /// The table has the set's functions, seed and slots. A set with tombstones is compacted first.
+    /// The table has the hash functions, the seed and the slots of the set. Tombstones are removed first.
     ///
-    /// Cost: passes over the slots in order; no key is hashed or looked up. Memory: the table, another 12 bytes per
+    /// Cost: sequential passes over the slots; no key is hashed or looked up. Memory: the table, another 12 bytes per
     /// slot, and the set until the end.
     ///
     /// ```
@@ -52,7 +52,7 @@ impl<B: Runs<CuckooSet> + Runs<Cuckoo>> CompactingTable<B, Cuckoo> {
         let mut unique = backend.select(&taken, true, &keys)?;
         let mut outside = None;
         if let Some((key, _)) = plan.outside() {
-            // There are fewer than 2^32 keys, so the last one's number fits.
+            // There are fewer than 2^32 keys, so the number of the last one fits.
             outside = Some(unique.len() as u32);
             unique = backend.concat(&unique, &backend.upload(&[key])?)?;
         }

@@ -1,16 +1,16 @@
-//! Keys as dense ids: the compacting hash table of Alcantara et al. 2011, Section 4.4.
+//! Compacting hash tables, which number keys 0, 1, .. (Alcantara et al. 2011, Section 4.4).
 //!
 //! ```text
 //! keys    30 10 30 20 10          table   30 -> 0, 10 -> 1, 20 -> 2        any scheme, sized by the distinct keys
 //! ids      0  1  0  2  1          unique  [30, 10, 20]                     a buffer on the device
 //! ```
 //!
-//! The id of a key is its position in the list of the distinct keys, so both directions are one access each, and
-//! columns of per-key data can be arrays indexed by id.
+//! The id of a key is its position in the list of the distinct keys. A lookup in either direction is one access, and
+//! columns of data per key can be arrays indexed by id.
 //!
-//! The paper derives ids from the table: it flags the slots that hold a key, and sums the flags. Such ids follow the
-//! slots, and depend on the seed; [`from_set`](CompactingTable::from_set) creates them. By default ids follow the input
-//! ([`IdOrder`](crate::IdOrder)), and are the same for every scheme, seed and device.
+//! The paper derives ids from the table: it flags the slots that contain a key, and sums the flags. Such ids are in the
+//! order of the slots, and depend on the seed; [`from_set`](CompactingTable::from_set) creates them. By default ids are
+//! in the order of the input ([`IdOrder`](crate::IdOrder)), and are the same for every scheme, seed and device.
 
 mod builder;
 mod file;
@@ -39,9 +39,9 @@ use crate::table::{Digest, HashTable, KeyType, Stats};
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct CompactingTable<B: HashBackend, S: Scheme = Cuckoo> {
-    /// Key -> id.
+    /// Maps keys to ids.
     table: HashTable<B, S>,
-    /// Id -> key.
+    /// Maps ids to keys.
     unique: B::Buffer<S::Key>,
 }
 
@@ -69,7 +69,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.key_type()
     }
 
-    /// The table of key -> id.
+    /// The table that maps keys to ids.
     pub fn table(&self) -> &HashTable<B, S> {
         &self.table
     }
@@ -79,7 +79,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.backend()
     }
 
-    /// The same table on another device: the bytes are copied, nothing is rebuilt.
+    /// The same table on another device. The bytes are copied, and nothing is rebuilt.
     ///
     /// ```
     /// use koel::{CompactingTable, Cpu, Cuckoo, auto};
@@ -97,7 +97,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         Ok(CompactingTable { table, unique })
     }
 
-    /// The digest of the table of key -> id, which determines everything else.
+    /// The digest of the table that maps keys to ids, which determines everything else.
     ///
     /// For canonical schemes it is a function of scheme, parameters, seed, and the distinct keys in the order of their
     /// ids. Cost: as [`HashTable::digest`].
@@ -116,7 +116,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.digest()
     }
 
-    /// Statistics of the table of key -> id; see [`HashTable::stats`].
+    /// Statistics of the table that maps keys to ids; see [`HashTable::stats`].
     ///
     /// # Errors
     /// What the device reports.
@@ -124,8 +124,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.stats()
     }
 
-    /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids agree with the list: each number
-    /// occurs once, for the key at that position.
+    /// Checks every invariant of the table ([`HashTable::audit`]), and that its ids are consistent with the list: each
+    /// id occurs once, for the key at that position.
     ///
     /// Cost: that of `HashTable::audit`, and a lookup of the list.
     ///

@@ -1,4 +1,4 @@
-//! Both directions, the inverse index, and aggregates by id.
+//! Lookups in both directions, the inverse index, and aggregates by id.
 
 use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
@@ -62,7 +62,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.table.get_on_into(keys, ids, found)
     }
 
-    /// The key of each id, in the order of `ids`; `None` for numbers that are not ids.
+    /// The key of each id, in the order of `ids`; `None` for numbers that are not the id of a key.
     ///
     /// Cost: one random access per id. Ids and keys are transferred in chunks.
     ///
@@ -90,8 +90,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         self.backend().gather(&self.unique, ids)
     }
 
-    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys must be in the table, as those of the column
-    /// from which it was built are.
+    /// The id of each row's key: `keys[i] == unique[inverse[i]]`. All keys must be in the table, like those of the
+    /// column from which the table was built.
     ///
     /// Cost: as [`HashTable::get`].
     ///
@@ -227,7 +227,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
 pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S>) -> Result<B::Buffer<S::Key>> {
     let backend = table.backend();
     let (keys, ids) = table.pairs_on()?;
-    // There are as many ids as keys. If all are below that number and distinct, this many bits are set.
+    // There are as many ids as keys. The ids are valid if all of them are less than that number and distinct: then this
+    // many bits are set.
     let numbers = backend.mark(&ids, ids.len())?;
     let missing = backend.select(&numbers, false, &backend.iota(ids.len())?)?;
     if !missing.is_empty() {
@@ -238,7 +239,7 @@ pub(super) fn list_of<B: Runs<S>, S: Scheme<Value = u32>>(table: &HashTable<B, S
     backend.scatter(&keys, &ids, keys.len())
 }
 
-/// Checks that a list is that of its table.
+/// Checks that a list agrees with its table.
 pub(super) fn check_list<B: Runs<S>, S: Scheme<Value = u32>>(
     table: &HashTable<B, S>,
     unique: &B::Buffer<S::Key>,

@@ -226,7 +226,7 @@ impl HashBackend for Any {
     }
 }
 
-/// A piece of an OpenCL device; `None` for the CPU.
+/// A part of an OpenCL device; `None` for the CPU.
 #[cfg(feature = "opencl")]
 fn of_opencl<'a, T: Word>(piece: &Piece<'a, Any, T>) -> Option<Piece<'a, OpenCl, T>> {
     match (piece.device, piece.buffer) {
@@ -276,7 +276,7 @@ impl Probe for Any {
     }
 }
 
-/// The passes of a scheme, with its type parameters and their bounds if it has any.
+/// The passes of a scheme, with its type parameters and their bounds, if any.
 macro_rules! passes_of_any {
     (($($parameters:tt)*) $scheme:ty, ($($bounds:tt)*)) => {
         impl<$($parameters)*> Passes<$scheme> for Any $($bounds)* {
@@ -418,7 +418,7 @@ passes_of_widths! {
     SignpostOf: (u64, u64) (u64, u32) (u32, u64) (u64, ()) (u32, ());
 }
 
-/// The passes of schemes that only the library's users and tests name.
+/// The passes of schemes that only tests and users of the library use.
 macro_rules! passes_of_wide {
     ($($scheme:ident),*) => {$(
         #[cfg(feature = "opencl")]

@@ -28,8 +28,8 @@ pub fn devices() -> Vec<Listed> {
     std::iter::once(cpu).chain(others).collect()
 }
 
-/// Returns the best OpenCL device of the full [`Tier`](crate::backend::Tier) that is not a CPU, otherwise the CPU
-/// backend, which is faster on the same cores than their OpenCL driver.
+/// Returns the best OpenCL device of the full [`Tier`](crate::backend::Tier) that is not a CPU. If there is none,
+/// returns the CPU backend, which is faster than an OpenCL driver on the same cores.
 ///
 /// ```
 /// let choice = koel::auto();
@@ -58,8 +58,8 @@ pub fn auto() -> Choice {
 }
 
 /// Returns the devices with a name: `all` (the CPU and every usable OpenCL device), `auto`, `cpu`, `opencl` (every
-/// usable OpenCL device), `gpus` (those of them that are GPUs), `opencl:N` by number, or `opencl:NAME` by a part of its
-/// name. `threads` is the number of threads of the CPU; by default, all.
+/// usable OpenCL device), `gpus` (every usable OpenCL device that is a GPU), `opencl:N` (by number), or `opencl:NAME`
+/// (by a part of its name). `threads` is the number of threads of the CPU; by default, all.
 ///
 /// ```
 /// use koel::{HashBackend, device::choose};
@@ -69,8 +69,8 @@ pub fn auto() -> Choice {
 /// ```
 ///
 /// # Errors
-/// [`Error::NoDevice`] if there is no device of that name, or [`Error::Unsupported`] if it cannot be used; both say
-/// why.
+/// [`Error::NoDevice`] if there is no device with that name, or [`Error::Unsupported`] if it cannot be used. Both
+/// include the reason.
 pub fn choose(device: &str, threads: Option<usize>) -> Result<Vec<Any>> {
     let cpu = || threads.map_or_else(|| Ok(Cpu::new()), Cpu::with_threads).map(Any::Cpu);
     match device {

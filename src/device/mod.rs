@@ -1,4 +1,4 @@
-//! The devices of this machine: a list, the best or those with a name, and one type for all of them.
+//! The devices of this machine: all devices, the best one or those with a name, and one type for all of them.
 //!
 //! ```text
 //! devices      all devices, usable or not
@@ -7,7 +7,7 @@
 //! Any          the CPU or OpenCL backend, as a backend
 //! ```
 //!
-//! Backends do not depend on this module: they know the contract (`backend/`) only.
+//! Backends do not depend on this module, only on the contract of backends (`backend/`).
 
 mod any;
 mod choice;
