@@ -201,8 +201,8 @@ pub fn morton2_cell(key: u32) -> (u16, u16) {
 /// The number of bits of a coordinate of [`morton3`].
 pub const MORTON3_BITS: u32 = 10;
 
-/// The Morton code, of 30 bits, of a cell of a 1024 x 1024 x 1024 box: bit i of `x` is bit 3i, bit i of `y` is bit 3i +
-/// 1, bit i of `z` is bit 3i + 2. `None` for cells outside the box.
+/// The Morton code, of 30 bits, of a cell of a 1024 x 1024 x 1024 box: bit i of `x`, `y` and `z` is bit
+/// 3i, 3i + 1 and 3i + 2. `None` for cells outside the box.
 ///
 /// ```
 /// use koel::layout::{morton3, morton3_cell};

@@ -32,7 +32,7 @@ pub(crate) trait Divide: Sized + Send {
     /// The number of elements.
     fn len(&self) -> usize;
 
-    /// Splits off the first `at` elements, or all if there are fewer.
+    /// The first `at` elements, or all if there are fewer, and the remaining elements.
     fn cut(self, at: usize) -> (Self, Self);
 }
 

@@ -3,17 +3,17 @@
 //! ```text
 //! Base        A C G T = 0 1 2 3; U is T; upper and lower case are equal
 //! key         the codes of the letters, the first one most significant
-//! canonical   the lesser of the keys of a window and of its reverse complement, the same place on the other strand
+//! canonical   the lesser of the keys of a window and of its reverse complement, which is the same place on the other strand
 //!
 //! Window: for each letter of code c
 //!     key      = (key << 2 | c) without the bits above 2 k
 //!     opposite = opposite >> 2 | (3 - c) << 2 (k - 1)
-//!     return   key, or the lesser of both, after k consecutive letters
+//!     return   key, or the lesser of both for canonical keys, after k consecutive letters
 //! ```
 
 use crate::error::{Error, Result};
 
-/// The most letters of a key of 64 bits; a key of 32 bits has at most 16.
+/// The greatest number of letters of a 64-bit key; a 32-bit key has at most 16 letters.
 pub const MOST: u32 = 32;
 
 /// One of the four bases.
@@ -39,14 +39,14 @@ impl Base {
         }
     }
 
-    /// Its code of two bits.
+    /// The two-bit code of the base.
     #[inline]
     pub fn code(self) -> u64 {
         self.0.into()
     }
 }
 
-/// Whether a letter denotes one of several bases, or a gap of unknown length, as occur in genomes.
+/// Whether a letter denotes one of several bases, or a gap of unknown length. Genomes contain such letters.
 pub fn is_ambiguous(letter: u8) -> bool {
     b"NRYSWKMBDHV-".contains(&letter.to_ascii_uppercase())
 }
@@ -59,7 +59,7 @@ pub fn is_ambiguous(letter: u8) -> bool {
 /// assert_eq!(reverse_complement(0b00_00_01_10, 4), 0b01_10_11_11);
 /// ```
 pub fn reverse_complement(key: u64, k: u32) -> u64 {
-    // Reverses the order of pairs of bits: of bytes, of halves of a byte, and within those.
+    // Reverses the order of pairs of bits: first of bytes, then of the halves of bytes, then within the halves.
     const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const PAIRS: u64 = 0x3333_3333_3333_3333;
     let bytes = key.swap_bytes();
@@ -76,10 +76,10 @@ pub fn canonical(key: u64, k: u32) -> u64 {
 /// The strand from which a window is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strands {
-    /// The given one.
+    /// The strand that is given.
     #[default]
     Given,
-    /// Either one: the key is [`canonical`].
+    /// Either strand: the key is [`canonical`].
     Both,
 }
 
@@ -98,7 +98,7 @@ pub struct Window {
     strands: Strands,
     mask: u64,
     key: u64,
-    /// The reverse complement.
+    /// The key of the reverse complement.
     opposite: u64,
     /// The number of consecutive letters, up to `k`.
     letters: u32,
@@ -116,7 +116,7 @@ impl Window {
         Ok(Window { k, strands, mask: u64::MAX >> (64 - 2 * k), key: 0, opposite: 0, letters: 0 })
     }
 
-    /// The number of letters of a window.
+    /// The number of letters of a full window.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k
@@ -128,13 +128,13 @@ impl Window {
         self.letters
     }
 
-    /// Restarts: after a letter that is not a base, and at the start of another sequence.
+    /// Restarts the window: after a letter that is not a base, and at the start of another sequence.
     #[inline]
     pub fn clear(&mut self) {
         self.letters = 0;
     }
 
-    /// Adds a letter, and returns the key of the window that ends with it.
+    /// Adds a letter, and returns the key of the window that ends with it, if the window is full.
     #[inline]
     pub fn push(&mut self, base: Base) -> Option<u64> {
         let code = base.code();
@@ -155,7 +155,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// The key of letters, one by one.
+    /// Computes the key of letters one by one.
     fn key(letters: &[u8]) -> u64 {
         letters.iter().fold(0, |key, &letter| key << 2 | Base::of(letter).expect("a base").code())
     }

@@ -1,7 +1,7 @@
 //! Morton codes of 64 bits, for tables of `u64` keys: cells of pictures with 2^32 cells per axis, and of boxes with
-//! 2^21.
+//! 2^21 cells per axis.
 //!
-//! A coherent Robin Hood table keeps adjacent cells close to each other for such codes too:
+//! With such codes too, a coherent Robin Hood table stores adjacent cells close to each other:
 //!
 //! ```
 //! use koel::layout::wide::{morton3, morton3_cell};
@@ -14,7 +14,7 @@
 //! # Ok::<(), koel::Error>(())
 //! ```
 
-/// Bits of a coordinate of [`morton3`].
+/// The number of bits of a coordinate of [`morton3`].
 pub const MORTON3_BITS: u32 = 21;
 
 /// The Morton code of a cell of a 2^32 x 2^32 picture: bit i of `x` is bit 2i, bit i of `y` is bit 2i + 1.
@@ -27,8 +27,8 @@ pub fn morton2_cell(key: u64) -> (u32, u32) {
     (gather2(key), gather2(key >> 1))
 }
 
-/// The Morton code of a cell of a box with 2^21 cells per axis, of 63 bits: bit i of `x` is bit 3i, that of `y` bit
-/// 3i + 1, that of `z` bit 3i + 2. `None` for cells outside.
+/// The Morton code, of 63 bits, of a cell of a box with 2^21 cells per axis: bit i of `x`, `y` and `z` is bit
+/// 3i, 3i + 1 and 3i + 2. `None` for cells outside the box.
 ///
 /// ```
 /// use koel::layout::wide::morton3;
@@ -39,7 +39,7 @@ pub fn morton3(x: u32, y: u32, z: u32) -> Option<u64> {
     ((x | y | z) >> MORTON3_BITS == 0).then(|| spread3(x) | spread3(y) << 1 | spread3(z) << 2)
 }
 
-/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys of 64 bits.
+/// The cell `(x, y, z)` of a Morton code: the inverse of [`morton3`]. `None` for keys with 64 bits.
 pub fn morton3_cell(key: u64) -> Option<(u32, u32, u32)> {
     (key >> (3 * MORTON3_BITS) == 0).then(|| (gather3(key), gather3(key >> 1), gather3(key >> 2)))
 }
@@ -64,7 +64,7 @@ fn gather2(x: u64) -> u32 {
     (x | x >> 16) as u32
 }
 
-/// Moves bit i of 21 to bit 3i.
+/// Moves bit i to bit 3i, for the lowest 21 bits.
 fn spread3(x: u32) -> u64 {
     let x = u64::from(x);
     let x = (x | x << 32) & 0x001f_0000_0000_ffff;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use quickcheck::quickcheck;
 
-    /// Interleaves bit by bit.
+    /// The reference: interleaves coordinates bit by bit.
     fn interleaved(coordinates: &[u32]) -> u64 {
         let dimensions = coordinates.len() as u32;
         let bit = |i: u32| u64::from(coordinates[(i % dimensions) as usize] >> (i / dimensions) & 1);
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(morton2(u32::MAX, u32::MAX), u64::MAX);
     }
 
-    /// Cells of the 32-bit layout have the same codes.
+    /// For cells of the 32-bit layouts, the codes are equal to those of these layouts.
     #[test]
     fn codes_equal_those_of_32_bits_where_both_exist() {
         for (x, y, z) in (0..4000u32).map(|i| (i * 7 % 1024, i * 31 % 1024, i * 113 % 1024)) {

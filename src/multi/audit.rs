@@ -1,8 +1,8 @@
-//! The invariants of a multivalue table, in addition to those of its table of keys.
+//! The invariants of multivalue tables, in addition to those of their tables of keys.
 //!
 //! ```text
-//! starts    one more than keys; the first is 0, each is greater than the previous one, the last is the number of pairs
-//! numbers   each key has its own number, below the number of keys; the numbers ascend with the keys
+//! starts    as many as keys, plus one; the first is 0, each is greater than the previous one, the last is the number of pairs
+//! numbers   each key has a different number, below the number of keys; the numbers ascend with the keys
 //! ```
 
 use rayon::prelude::*;
@@ -34,7 +34,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(self.check_runs(&self.starts()?)?.map(|()| audit)?)
     }
 
-    /// Whether starts, values and the numbers in the table are consistent.
+    /// Checks that starts, values and the numbers in the table are consistent.
     pub(super) fn check_runs(&self, starts: &[u32]) -> Result<std::result::Result<(), Violation>> {
         threads::ready()?;
         let runs = self.table.len();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keys, values = sort_pairs(keys, values)        stable: the values of a key keep the order of the input
-//! heads        = where a key differs from its predecessor
+//! heads        = the positions at which a key differs from its predecessor
 //! keys, starts = select(heads, [keys, 0 1 2 ..]), then the number of pairs as the last start
 //! table        = keys -> 0 1 2 ..
 //! ```
@@ -37,7 +37,7 @@ pub struct MultiBuilder<S: Scheme, V: Value = u32> {
 pub(crate) struct Grouped<B: HashBackend, K: Key, V: Value = u32> {
     /// The distinct keys, ascending.
     pub(crate) keys: B::Buffer<K>,
-    /// Where the run of each key begins, followed by the number of pairs.
+    /// The start of the run of each key, followed by the number of pairs.
     pub(crate) starts: B::Buffer<u32>,
     /// The values, run by run.
     pub(crate) values: B::Buffer<V>,
@@ -69,7 +69,7 @@ impl<S: Scheme<Value = u32>> MultiBuilder<S> {
 }
 
 impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
-    /// A builder of multivalue tables with the parameters of tables.
+    /// A builder of multivalue tables with these parameters of tables.
     pub(crate) fn of(table: TableBuilder<S>) -> Self {
         MultiBuilder { table: table.contents(Contents::Multi), of: PhantomData }
     }
@@ -88,14 +88,14 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
     /// bytes per pair during the sort; so do values of 64 bits, and 4 more bytes per pair afterwards.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`]; [`Error::TooLarge`] from 2^32 pairs on; otherwise as [`TableBuilder::build`] of the
-    /// distinct keys, with their numbers as values.
+    /// [`Error::LengthMismatch`]; [`Error::TooLarge`] for 2^32 pairs or more; otherwise as [`TableBuilder::build`] of
+    /// the distinct keys, whose values are their numbers.
     pub fn build<B: Runs<S>>(&self, backend: &B, keys: &[S::Key], values: &[V]) -> Result<MultiTable<B, S, V>> {
         self.check_pairs(keys.len(), values.len())?;
         self.build_of(backend, backend.upload(keys)?, backend.upload(values)?)
     }
 
-    /// [`build_on`](Self::build_on) from buffers that are dropped as soon as the pairs are grouped.
+    /// As [`build_on`](Self::build_on), but drops the buffers as soon as the pairs are grouped.
     pub(crate) fn build_of<B: Runs<S>>(
         &self,
         backend: &B,
@@ -137,12 +137,12 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
         self.check()
     }
 
-    /// Refuses invalid parameters before any work is done.
+    /// Rejects invalid parameters before any work is done.
     pub(crate) fn check(&self) -> Result<()> {
         self.table.check()
     }
 
-    /// The table of pairs that are grouped by key.
+    /// Builds the table of pairs that are grouped by key.
     pub(crate) fn build_grouped<B: Runs<S>>(
         &self,
         backend: &B,
@@ -156,7 +156,7 @@ impl<S: Scheme<Value = u32>, V: Value> MultiBuilder<S, V> {
 }
 
 impl<B: Relational, K: Key, V: Value> Grouped<B, K, V> {
-    /// Sorts pairs by key, and finds where the keys change.
+    /// Sorts pairs by key, and finds the positions at which keys change.
     pub(crate) fn of(backend: &B, keys: &B::Buffer<K>, values: &B::Buffer<V>) -> Result<Self> {
         let (sorted, values) = backend.sort_pairs(keys, values)?;
         let heads = backend.heads(&sorted)?;

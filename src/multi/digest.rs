@@ -1,11 +1,12 @@
-//! The header with the sizes of a multivalue table, and the digest of the whole structure.
+//! The header of a multivalue table, which contains its sizes, and the digest of the whole table.
 //!
 //! ```text
 //! sum    = BLAKE3( header of 64 bytes | starts | gap | values )   everything except the table (file/lists.rs)
 //! digest = BLAKE3( sum | digest of the table )
 //! ```
 //!
-//! A file stores `sum` after the data that it covers; the file of the table contains the digest of the table.
+//! A file stores `sum` after the data that `sum` covers; the file of the table of keys contains the digest of that
+//! table.
 
 use super::MultiTable;
 use crate::backend::{DeviceBuffer, HashBackend, Runs, Word};
@@ -16,7 +17,7 @@ use crate::scheme::{Scheme, Value};
 use crate::table::Digest;
 use crate::threads;
 
-/// Bytes that pass through the host at a time: 8 MiB.
+/// The number of bytes that are transferred to the host at a time: 8 MiB.
 const CHUNK: usize = 8 << 20;
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
@@ -41,7 +42,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(joined(self.sum(|_| Ok(()))?, self.table.digest()?))
     }
 
-    /// Passes header, starts and values to `sink` in pieces, and returns their checksum.
+    /// Passes the header, the starts and the values to `sink` in pieces, and returns their checksum.
     pub(super) fn sum(&self, mut sink: impl FnMut(&[u8]) -> Result<()>) -> Result<[u8; 32]> {
         threads::ready()?;
         let mut hasher = blake3::Hasher::new();
@@ -58,7 +59,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     }
 }
 
-/// Passes the first `len` elements of a column to `take`.
+/// Passes the first `len` elements of a column to `take` in pieces.
 fn read_pieces<B: HashBackend, T: Word>(
     backend: &B,
     column: &B::Buffer<T>,
@@ -75,7 +76,7 @@ fn read_pieces<B: HashBackend, T: Word>(
     Ok(())
 }
 
-/// Combines the checksum of everything except the table with the table's digest.
+/// Combines the checksum of everything except the table of keys with the digest of that table.
 pub(super) fn joined(sum: [u8; 32], table: Digest) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&sum).update(&table.bytes());

@@ -1,7 +1,7 @@
 //! Saving and opening multivalue tables. `file/lists.rs` describes the layout.
 //!
-//! As for table files, nothing is allocated before the file has been found long enough for it. A correct checksum does
-//! not prove that the contents are valid, so they are audited as well.
+//! As for table files, memory is allocated only after a check that the file is long enough for its contents. A correct
+//! checksum does not prove that the contents are valid, so they are audited as well.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -21,8 +21,8 @@ use crate::threads;
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Writes the table to a file, and returns its digest. Files are replaced as by [`HashTable::save`].
     ///
-    /// Cost: everything is read from the device in pieces of 8 MiB. Equal canonical tables give equal files, whatever
-    /// device they were built on.
+    /// Cost: everything is read from the device in pieces of 8 MiB. Equal canonical tables have equal files, on
+    /// whichever device they were built.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -36,13 +36,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is unchanged in that case.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         let path = path.as_ref();
         write_whole(path, &mut |file| Ok(self.write_to(file, path)?.0))
     }
 
-    /// Appends the table to the file, whose path is for messages. Returns the digest and the number of bytes written.
+    /// Appends the table to the file. `path` is used in error messages. Returns the digest and the number of bytes
+    /// written.
     pub(crate) fn write_to(&self, file: &mut File, path: &Path) -> Result<(Digest, u64)> {
         let io = |source| Error::Io { path: path.into(), source };
         let mut written = 0;
@@ -58,9 +59,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok((joined(sum, digest), written + gap as u64 + of_table))
     }
 
-    /// Opens a file, checks everything in it, and puts the table on a device.
+    /// Opens a file, checks all of it, and copies the table to a device.
     ///
-    /// Cost: the file is read once into this machine's memory, hashed and audited, and uploaded.
+    /// Cost: the file is read once into host memory, hashed, audited and uploaded.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a multivalue table of this scheme and type of values,
@@ -69,15 +70,15 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(Self::open_with_digest(backend, Section::whole(path.as_ref())?)?.0)
     }
 
-    /// The same for a section. Also returns the digest.
+    /// As [`open`](Self::open), for a section of a file. Also returns the digest.
     pub(crate) fn open_with_digest(backend: &B, section: Section<'_>) -> Result<(Self, Digest)> {
         let (table, sum, of_table) =
             Self::open_with(backend, section, |part| HashTable::open_with_digest(backend, part, Contents::Multi))?;
         Ok((table, joined(sum, of_table)))
     }
 
-    /// Reads and checks everything but the table, whose section is passed to `open_table`. Returns the table, the
-    /// checksum of the rest, and the second result of `open_table`.
+    /// Reads and checks everything except the table of keys, whose section is passed to `open_table`. Returns the
+    /// table, the checksum of the rest, and the second result of `open_table`.
     fn open_with<T>(
         backend: &B,
         section: Section<'_>,
@@ -109,8 +110,8 @@ impl<S: Scheme<Value = u32>, V: Value> MultiTable<Cpu, S, V>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading its table of keys; see [`HashTable::open_mapped`]. Starts and values are read and
-    /// checked, and so is the assignment of runs to keys, by a pass over the table.
+    /// Opens a file without reading its table of keys into memory; see [`HashTable::open_mapped`]. Starts and values
+    /// are read and checked, and a pass over the table checks the assignment of runs to keys.
     ///
     /// # Safety
     /// As [`HashTable::open_mapped`]: no one may write to the file.
@@ -119,7 +120,7 @@ where
     /// As [`open`](Self::open), but the checksum of the table of keys is not verified.
     #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller guarantees this.
+        // SAFETY: the caller guarantees that no one writes to the file.
         let opened = Self::open_with(backend, Section::whole(path.as_ref())?, |section| unsafe {
             Ok((HashTable::open_mapped_part(backend, section, Contents::Multi)?, ()))
         });
@@ -142,7 +143,7 @@ impl<'a> Source<'a> {
         Ok(Source { lists, hasher })
     }
 
-    /// Reads this many elements.
+    /// Reads a column of `len` elements.
     fn column<T: bytemuck::Pod>(&mut self, len: usize) -> Result<Vec<T>> {
         let mut column = memory::zeroed(len)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut column);

@@ -1,11 +1,11 @@
 //! Inserting pairs. New values of a key follow its existing values.
 //!
 //! ```text
-//! keys    = the keys of all pairs, in the order of the values     (from the number of runs that have begun)
-//! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so old values precede new ones
+//! keys    = the keys of all pairs, in the order of the values     (for each value, the number of runs that have begun)
+//! grouped = sort_pairs(keys ++ new keys, values ++ new values)    stable, so existing values precede new values
 //! ```
 //!
-//! The result has the same bytes as one build of all pairs in the order of their insertion.
+//! The result has the same bytes as a single build of all pairs in the order in which they were inserted.
 
 use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
@@ -16,8 +16,8 @@ use crate::scheme::{Scheme, Value};
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// Adds pairs. New values of an existing key follow its existing values.
     ///
-    /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)), so collect small batches
-    /// first. Memory on the device meanwhile: that of the build, and the existing table.
+    /// Cost: a build of all pairs ([`MultiBuilder::build`](super::MultiBuilder::build)), so small batches should be
+    /// combined first. Memory on the device meanwhile: that of the build, and the existing table.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -30,8 +30,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`MultiBuilder::build`](super::MultiBuilder::build). The table, its contents and its digest are then
-    /// unchanged.
+    /// As [`MultiBuilder::build`](super::MultiBuilder::build). After an error, the table, its contents and its digest
+    /// are unchanged.
     pub fn insert(&mut self, keys: &[S::Key], values: &[V]) -> Result<()> {
         Error::check_length("values", values.len(), keys.len())?;
         let (keys, values) = (self.backend().upload(keys)?, self.backend().upload(values)?);
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(())
     }
 
-    /// The table with these pairs added, if there are any, built separately.
+    /// Builds a new table that also contains these pairs; `None` if there are no pairs.
     pub(crate) fn inserting_on(&self, keys: &B::Buffer<S::Key>, values: &B::Buffer<V>) -> Result<Option<Self>> {
         if keys.is_empty() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// The key of each value, in the order of the values.
     fn keys_of_values(&self) -> Result<B::Buffer<S::Key>> {
         let backend = self.backend();
-        // The last start is the end of all values, and is ignored.
+        // The last start is the end of all values: `mark` ignores it.
         let heads = backend.mark(&self.starts, self.pairs)?;
         backend.gather(&self.keys_on()?, &backend.ranks(&heads, self.pairs)?)
     }

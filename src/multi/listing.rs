@@ -1,15 +1,15 @@
-//! A list of concatenated runs, any piece of which can be produced without the rest.
+//! A list of concatenated runs. Any piece of it can be produced without the rest.
 //!
 //! ```text
 //! query        0       1     2             3
 //! its run      a b c         d e           a b c
-//! offsets      0       3     3             5         8        64 bits: totals pass 2^32
+//! offsets      0       3     3             5         8        64 bits, because totals may exceed 2^32
 //! listing      a b c         d e           a b c
 //!                  '----- piece of 4: 2 ----'
 //! ```
 //!
 //! Only the offsets and the start of each run are stored: 12 bytes per query, however long the runs are. A piece takes
-//! 8 bytes per element in addition to its value, and is freed before the next one.
+//! 8 bytes per element in addition to its value, and is freed before the next piece is created.
 
 use crate::backend::{DeviceBuffer, HashBackend, Relational, Spans, Word};
 use crate::error::{Error, Result};
@@ -17,18 +17,18 @@ use crate::error::{Error, Result};
 /// The number of elements that are gathered at a time for a whole listing.
 const PIECE: usize = 1 << 24;
 
-/// All runs of some queries, in the order of the queries.
+/// All runs of a list of queries, in the order of the queries.
 pub(crate) struct Listing<B: HashBackend> {
-    /// Where each run begins in the listing, followed by its length.
+    /// The position of each run in the listing, followed by the length of the listing.
     offsets: B::Buffer<u64>,
-    /// Where each run begins in the column of all runs.
+    /// The position of each run in the column of all runs.
     starts: B::Buffer<u32>,
     len: u64,
 }
 
 /// A piece of a listing.
 pub(crate) struct Piece<B: HashBackend, V: Word = u32> {
-    /// The query of each element.
+    /// The number of the query of each element.
     pub(crate) runs: B::Buffer<u32>,
     /// The elements.
     pub(crate) values: B::Buffer<V>,
@@ -56,7 +56,7 @@ impl<B: Relational> Listing<B> {
         &self.offsets
     }
 
-    /// Elements `first..first + len`, or fewer at the end.
+    /// Returns the elements `first..first + len`, or fewer at the end.
     pub(crate) fn piece<V: Word>(
         &self,
         backend: &B,
@@ -70,7 +70,7 @@ impl<B: Relational> Listing<B> {
         Ok(Piece { values: backend.gather(values, &expanded.places)?, runs: expanded.runs })
     }
 
-    /// All elements, on the device.
+    /// Returns all elements, on the device.
     pub(crate) fn all_on<V: Word>(&self, backend: &B, values: &B::Buffer<V>) -> Result<B::Buffer<V>> {
         let len = len_at_once(self.len)?;
         if len <= PIECE {
@@ -100,14 +100,14 @@ impl<B: Relational> Listing<B> {
 /// The length of a result that must fit in one buffer.
 ///
 /// # Errors
-/// [`Error::TooLarge`] from 2^32 elements on, on every machine: such results must be retrieved in pieces.
+/// [`Error::TooLarge`] for 2^32 elements or more, on every machine: such results must be retrieved in pieces.
 pub(crate) fn len_at_once(len: u64) -> Result<usize> {
     let most = u32::MAX.into();
     let what = "rows to hold at once (take them in chunks)";
     usize::try_from(len).ok().filter(|_| len <= most).ok_or(Error::TooLarge { what, requested: len, most })
 }
 
-/// Iterates over the pieces of a whole.
+/// Iterates over the pieces of a list.
 #[derive(Debug)]
 pub(crate) struct Walk {
     next: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Over `total` elements, `len` at a time (0 counts as 1).
+    /// Iterates over `total` elements, `len` at a time (0 is treated as 1).
     pub(crate) fn new(total: u64, len: usize) -> Self {
         Walk { next: 0, total, len: len.max(1) }
     }
@@ -125,7 +125,7 @@ impl Walk {
         self.total
     }
 
-    /// The piece after skipping `passed` others. After one that failed, there are no more.
+    /// Skips `passed` pieces and returns the next one. After a piece that failed, there are no further pieces.
     pub(crate) fn piece<T>(&mut self, passed: usize, make: impl FnOnce(u64, usize) -> Result<T>) -> Option<Result<T>> {
         let len = self.len as u64;
         let first = self.next.saturating_add(len.saturating_mul(passed as u64));
@@ -140,7 +140,7 @@ impl Walk {
         Some(piece)
     }
 
-    /// The number of pieces left, as [`Iterator::size_hint`].
+    /// The number of remaining pieces, as in [`Iterator::size_hint`].
     pub(crate) fn size_hint(&self) -> (usize, Option<usize>) {
         let left = usize::try_from((self.total - self.next).div_ceil(self.len as u64)).ok();
         // An error ends the iteration early.

@@ -1,4 +1,4 @@
-//! The multivalue table: all values of a key next to each other, and a table that locates them (Alcantara 2011,
+//! The multivalue table: all values of a key are stored next to each other, and a table locates them (Alcantara 2011,
 //! Section 4.4, Algorithm 1).
 //!
 //! ```text
@@ -7,7 +7,8 @@
 //! table     key -> number of its run; runs are numbered in ascending order of their keys
 //! ```
 //!
-//! The count of a key is the difference of two starts, so `starts` contains both numbers that the paper stores per key.
+//! The number of values of a key is the difference of two starts, so `starts` contains both numbers that the paper
+//! stores per key.
 //!
 //! ```text
 //! builder.rs   the sort, the runs, the table            reading.rs    get, count, keys, values
@@ -18,7 +19,7 @@
 //! ```
 //!
 //! Skewed keys need no special handling: a skewed key is one long run and one entry of the table, and lists of runs are
-//! cut into pieces of equal length, across runs.
+//! split into pieces of equal length, also within runs.
 //!
 //! There are no linked lists.
 
@@ -62,11 +63,12 @@ use crate::table::{HashTable, KeyType, Stats, ValueType};
 /// # Ok::<(), koel::Error>(())
 /// ```
 pub struct MultiTable<B: HashBackend, S: Scheme = Cuckoo, V: Value = u32> {
-    /// Maps each key to its run. Capacity, seed and other parameters of the multivalue table are stored here.
+    /// Maps each key to the number of its run. It also stores the capacity, the seed and the other parameters of the
+    /// multivalue table.
     table: HashTable<B, S>,
-    /// One more than runs; ascending, from 0 to the number of pairs.
+    /// The start of each run, followed by the number of pairs; ascending from 0.
     starts: B::Buffer<u32>,
-    /// The values of all pairs, followed by what [`with_spare`](MultiTable::with_spare) appended.
+    /// The values of all pairs, followed by the value that [`with_spare`](MultiTable::with_spare) appended, if any.
     values: B::Buffer<V>,
     pairs: usize,
 }
@@ -125,7 +127,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.table.value_type()
     }
 
-    /// The table of the keys, whose values are the numbers of their runs, in ascending order of keys.
+    /// The table that maps keys to the numbers of their runs, which ascend with the keys.
     pub fn table(&self) -> &HashTable<B, S> {
         &self.table
     }
@@ -135,9 +137,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.table.backend()
     }
 
-    /// The same table on another device: the bytes are copied, nothing is rebuilt.
+    /// The same table on another device. The bytes are copied, and nothing is rebuilt.
     ///
-    /// Cost: everything is transferred to the host and to the device.
+    /// Cost: everything is transferred from the device to the host, and to the other device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable, auto};

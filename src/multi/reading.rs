@@ -1,4 +1,4 @@
-//! Reading: where the values of keys are stored, how many there are, and the contents of the table.
+//! Reads the positions and numbers of the values of keys, and the contents of the table.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Scheme, Value};
 
-/// The number of each query's run, and a bitmap of the queries that have one.
+/// The number of each query's run, and a bitmap of the queries that have a run.
 pub(crate) type Numbers<B> = (<B as HashBackend>::Buffer<u32>, <B as HashBackend>::Buffer<u32>);
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// The range of each query's values in [`values`](Self::values); empty for a key that is absent.
+    /// The range of each query's values in [`values`](Self::values); empty if the key is absent.
     ///
     /// Cost: a lookup and two adjacent reads per query; queries and answers are transferred in chunks.
     ///
@@ -45,8 +45,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(ranges)
     }
 
-    /// [`get`](Self::get) of queries in a buffer on the table's device: a buffer of the first values' positions, and
-    /// one of the numbers of values.
+    /// As [`get`](Self::get), for queries in a buffer on the table's device. Returns a buffer of the first values'
+    /// positions, and a buffer of the numbers of values.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
@@ -63,7 +63,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.spans(queries, None)
     }
 
-    /// The number of values of each query; 0 for a key that is absent.
+    /// The number of values of each query; 0 if the key is absent.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -83,7 +83,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(counts)
     }
 
-    /// All values: by key, ascending; those of one key in the order of the input.
+    /// All values, in ascending order of keys; the values of one key are in the order of the input.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -96,7 +96,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         &self.values
     }
 
-    /// Where the values of each key begin, keys ascending, followed by the number of pairs: one more than keys.
+    /// The position of the first value of each key, in ascending order of keys, followed by the number of pairs: one
+    /// more element than there are keys.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -118,7 +119,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
 
     /// The distinct keys, ascending.
     ///
-    /// Cost: they are read from the table, 8 bytes per slot, and sorted.
+    /// Cost: the keys are read from the table, 8 bytes per slot, and sorted.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -135,9 +136,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         self.backend().scatter(&keys, &runs, keys.len())
     }
 
-    /// All pairs: by key, ascending; those of one key in the order of the input.
+    /// All pairs, in ascending order of keys; the pairs of one key are in the order of the input.
     ///
-    /// Cost: as [`keys`](Self::keys), and the values are read.
+    /// Cost: as [`keys`](Self::keys), and a read of all values.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -157,17 +158,17 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(pairs)
     }
 
-    /// The run of each query. A query without one has the value at `missing`, if that is given.
+    /// The run of each query. A query without a run gets the value at `missing`, if that is given.
     pub(crate) fn spans(&self, queries: &B::Buffer<S::Key>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
         self.spans_of(&self.numbers(queries)?, missing)
     }
 
-    /// The same for queries whose [`numbers`](Self::numbers) are known.
+    /// As [`spans`](Self::spans), for queries whose [`numbers`](Self::numbers) are known.
     pub(crate) fn spans_of(&self, numbers: &Numbers<B>, missing: Option<u32>) -> Result<Spans<B::Buffer<u32>>> {
         self.backend().spans(&self.starts, &numbers.0, &numbers.1, missing)
     }
 
-    /// The number of each query's run, and a bitmap of the queries that have one.
+    /// The number of each query's run, and a bitmap of the queries that have a run.
     pub(crate) fn numbers(&self, queries: &B::Buffer<S::Key>) -> Result<Numbers<B>> {
         self.table.get_on(queries)
     }

@@ -1,4 +1,4 @@
-//! Removing keys with all their values.
+//! Removes keys with all their values.
 //!
 //! ```text
 //! gone    = mark(lookup(keys))              numbers of runs
@@ -9,8 +9,9 @@
 //! table   = the kept keys, with new numbers
 //! ```
 //!
-//! The runs get new numbers, so the table is rebuilt, with the size (and, in canonical tables, the bytes) of a build of
-//! the remaining pairs. The pairs are not sorted again, because a part of a sorted column is sorted.
+//! The remaining runs get new numbers, so the table is rebuilt. Its size (and, in canonical tables, its bytes) are
+//! those of a build of the remaining pairs. The pairs are not sorted again, because a part of a sorted column is
+//! sorted.
 
 use super::builder::{Grouped, MultiBuilder};
 use super::reading::Numbers;
@@ -20,8 +21,8 @@ use crate::error::Result;
 use crate::scheme::{Scheme, Value};
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// Removes all values of these keys, and returns how many were removed. Absent and duplicate keys are ignored. The
-    /// remaining values keep their order, and the table equals one built from the remaining pairs.
+    /// Removes all values of these keys, and returns the number of removed values. Absent and duplicate keys are
+    /// ignored. The remaining values keep their order, and the table equals one built from the remaining pairs.
     ///
     /// Cost: a lookup per key, a pass over the remaining values, and a build of the remaining keys. Memory on the
     /// device meanwhile: a second table, and 12 bytes per remaining pair.
@@ -37,7 +38,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The table, its contents and its digest are then unchanged.
+    /// As a build. After an error, the table, its contents and its digest are unchanged.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.remove_on(&keys)
@@ -55,7 +56,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(before.saturating_sub(self.len()))
     }
 
-    /// The table without these keys, built separately; `None` if it contains none of them.
+    /// Builds a new table without these keys; `None` if the table contains none of them.
     pub(crate) fn removing_on(&self, keys: &B::Buffer<S::Key>) -> Result<Option<Self>> {
         let backend = self.backend();
         let gone = self.runs_of(keys)?;
@@ -81,7 +82,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         backend.mark(&places, self.starts.len().saturating_sub(1))
     }
 
-    /// The values of all runs except those of queries with these numbers, by key.
+    /// The values of all runs except those of queries with these numbers, in the order of keys.
     pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<V>> {
         let backend = self.backend();
         let gone = self.marked(numbers)?;
@@ -90,7 +91,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
     }
 
-    /// The runs `kept`, concatenated. `keys` are their keys.
+    /// Concatenates the runs `kept`. `keys` are their keys.
     fn runs_kept(&self, keys: B::Buffer<S::Key>, kept: &B::Buffer<u32>) -> Result<Grouped<B, S::Key, V>> {
         let backend = self.backend();
         let all = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
@@ -99,7 +100,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         drop(counts);
         let mut len = [0];
         backend.read(&offsets, kept.len(), &mut len)?;
-        // At most the number of values.
+        // This is at most the number of values.
         let len = usize::try_from(len[0]).unwrap_or(usize::MAX).min(self.pairs);
         let expanded = backend.expand(&offsets, &starts, 0, len)?;
         let values = backend.gather(&self.values, &expanded.places)?;

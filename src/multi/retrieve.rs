@@ -1,4 +1,4 @@
-//! Retrieving the values of many keys: in one list, into a slice of the caller, or in pieces.
+//! Retrieves the values of many keys: in one list, into a slice of the caller, or in pieces.
 
 use super::MultiTable;
 use super::listing::{Listing, Piece, Walk, len_at_once};
@@ -10,7 +10,7 @@ use crate::scheme::{Scheme, Value};
 /// The values of many queries, concatenated in the order of the queries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retrieved<V = u32> {
-    /// Where the values of each query begin, followed by the number of all values.
+    /// The position of the first value of each query, followed by the number of all values.
     pub offsets: Vec<u64>,
     /// The values.
     pub values: Vec<V>,
@@ -67,9 +67,9 @@ impl<'a, V> Iterator for RetrievedIter<'a, V> {
 
 impl<V> ExactSizeIterator for RetrievedIter<'_, V> {}
 
-/// [`Retrieved`] on a device.
+/// As [`Retrieved`], but on a device.
 pub struct RetrievedOn<B: HashBackend, V: Word = u32> {
-    /// Where the values of each query begin, followed by the number of all values.
+    /// The position of the first value of each query, followed by the number of all values.
     pub offsets: B::Buffer<u64>,
     /// The values.
     pub values: B::Buffer<V>,
@@ -81,7 +81,7 @@ impl<B: HashBackend, V: Word> std::fmt::Debug for RetrievedOn<B, V> {
     }
 }
 
-/// A piece of the result: values, and the query of each.
+/// A piece of the result: values, and the number of the query of each value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetrievedRows<V = u32> {
     /// The number of the query of each value; ascending.
@@ -91,8 +91,8 @@ pub struct RetrievedRows<V = u32> {
 }
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
-    /// All values of all queries; those of one key in the order of the input. Duplicate queries have their values each
-    /// time, and an absent key has none.
+    /// All values of all queries; the values of one key are in the order of the input. The values of duplicate queries
+    /// are repeated, and an absent key has no values.
     ///
     /// Cost: a lookup per query, and a read and a write per value. Memory on the device: 16 bytes per query, and pieces
     /// of the list of at most 16 M values, with 8 bytes per value in addition to the value.
@@ -107,8 +107,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 values on, for which [`retrieve_chunks`](Self::retrieve_chunks) can be used, or
-    /// from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports.
+    /// [`Error::TooLarge`] for 2^32 values or more, for which [`retrieve_chunks`](Self::retrieve_chunks) can be used,
+    /// or for 2^32 queries or more; [`Error::OutOfMemory`] or what the device reports.
     pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved<V>> {
         let listing = self.listing(queries)?;
         let mut values = memory::zeroed(len_at_once(listing.len())?)?;
@@ -116,9 +116,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(Retrieved { offsets: self.backend().download(listing.offsets())?, values })
     }
 
-    /// [`retrieve`](Self::retrieve) into slices of the caller: `offsets` has one more element than there are queries,
-    /// and `values` is at least as long as the result. Returns the number of values; elements after them are unchanged.
-    /// Totals of 2^32 and more are supported.
+    /// As [`retrieve`](Self::retrieve), but writes to slices of the caller: `offsets` must have one more element than
+    /// there are queries, and `values` must be at least as long as the result. Returns the number of values; elements
+    /// after them are unchanged. Totals of 2^32 and more are supported.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, Error, MultiTable};
@@ -133,8 +133,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooShort`] with the required length if `values` is shorter; nothing is then written to either slice.
-    /// [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
+    /// [`Error::TooShort`] with the required length if `values` is shorter; nothing is written to either slice in that
+    /// case. [`Error::LengthMismatch`] for `offsets` of another length; otherwise as [`retrieve`](Self::retrieve).
     pub fn retrieve_into(&self, queries: &[S::Key], offsets: &mut [u64], values: &mut [V]) -> Result<u64> {
         Error::check_length("offsets", offsets.len(), queries.len().saturating_add(1))?;
         let listing = self.listing(queries)?;
@@ -142,13 +142,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         if given < needed {
             return Err(Error::TooShort { what: "the slice of values", given, needed });
         }
-        // At most the length of `values`, so it fits in a `usize`.
+        // `needed` is at most the length of `values`, so it fits in a `usize`.
         listing.read_all::<V>(self.backend(), &self.values, &mut values[..needed as usize])?;
         self.backend().read(listing.offsets(), 0, offsets)?;
         Ok(needed)
     }
 
-    /// [`retrieve`](Self::retrieve) of queries in a buffer on the table's device, to buffers on that device.
+    /// As [`retrieve`](Self::retrieve), for queries in a buffer on the table's device. The results are buffers on that
+    /// device.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, HashBackend, MultiTable};
@@ -167,11 +168,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         Ok(RetrievedOn { offsets: listing.into_offsets(), values })
     }
 
-    /// The result of [`retrieve`](Self::retrieve) in pieces of `len` values (the last may be shorter; 0 counts as 1),
-    /// for totals that do not fit in memory, including 2^32 values and more.
+    /// The result of [`retrieve`](Self::retrieve) in pieces of `len` values (the last may be shorter; 0 is treated as
+    /// 1), for results that do not fit in memory, including those of 2^32 values and more.
     ///
-    /// Cost: all lookups are made at once, and each piece on demand. Memory on the device: 12 bytes per query until the
-    /// iterator is dropped, and for each piece 8 bytes per value in addition to the value.
+    /// Cost: all lookups are done at once, and each piece is produced on demand. Memory on the device: 12 bytes per
+    /// query until the iterator is dropped, and for each piece 8 bytes per value in addition to the value.
     ///
     /// ```
     /// use koel::{Cpu, Cuckoo, MultiTable};
@@ -185,8 +186,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] from 2^32 queries on; [`Error::OutOfMemory`] or what the device reports. Each piece may fail
-    /// with the last two errors as well, and is then the last one.
+    /// [`Error::TooLarge`] for 2^32 queries or more; [`Error::OutOfMemory`] or what the device reports. Each piece may
+    /// fail with the last two errors as well, and is the last piece in that case.
     pub fn retrieve_chunks(&self, queries: &[S::Key], len: usize) -> Result<RetrieveChunks<'_, B, S, V>> {
         let listing = self.listing(queries)?;
         Ok(RetrieveChunks { table: self, walk: Walk::new(listing.len(), len), listing })
@@ -217,7 +218,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> RetrieveChunks<'_, B, S, V> {
         self.walk.total()
     }
 
-    /// Where the values of each query begin, followed by the number of all values.
+    /// The position of the first value of each query, followed by the number of all values.
     ///
     /// # Errors
     /// What the device reports.

@@ -1,15 +1,16 @@
 //! Operations on two sets.
 //!
 //! ```text
-//! union                  the keys of one, and the keys of the other that it does not contain
-//! intersection           the keys of the smaller set that the other contains
-//! difference             the keys of one that the other does not contain
-//! symmetric_difference   both differences
+//! union                  the keys of one set, and the keys of the other set that are not in the first
+//! intersection           the keys of the smaller set that are in the other set
+//! difference             the keys of one set that are not in the other set
+//! symmetric_difference   the differences in both directions
 //! ```
 //!
-//! Each is a lookup of whole columns and one build of distinct keys. The result has the parameters of the first set:
-//! scheme, seed, attempts, and the load or, if one was given, the capacity. A canonical result therefore has the same
-//! bytes as a set built from these keys. Its keys have the type of both sets, or are plain numbers if the types differ.
+//! Each operation is a lookup of whole columns and one build of distinct keys. The result has the parameters of the
+//! first set: scheme, seed, attempts, and the load or, if one was given, the capacity. A canonical result therefore has
+//! the same bytes as a set built from these keys. Its keys have the type of both sets, or are plain numbers if the
+//! types differ.
 
 use super::{HashSet, SetBuilder};
 use crate::backend::{DeviceBuffer, Runs};
@@ -17,9 +18,9 @@ use crate::error::Result;
 use crate::scheme::Scheme;
 
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
-    /// The keys that are in either set, with this one's parameters.
+    /// The keys that are in at least one of the sets, with the parameters of this set.
     ///
-    /// Cost: a lookup of the other's keys, and a build.
+    /// Cost: a lookup of the keys of the other set, and a build.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -36,9 +37,9 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &self.backend().concat(&self.keys_on()?, &more)?)
     }
 
-    /// The keys that are in both sets, with this one's parameters.
+    /// The keys that are in both sets, with the parameters of this set.
     ///
-    /// Cost: a lookup of the smaller set's keys, and a build of those in both.
+    /// Cost: a lookup of the keys of the smaller set, and a build of the keys in both sets.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -55,9 +56,9 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &smaller.among(larger, true)?)
     }
 
-    /// The keys of this set that are not in the other.
+    /// The keys of this set that are not in the other set.
     ///
-    /// Cost: a lookup of this set's keys, and a build of the remaining ones.
+    /// Cost: a lookup of the keys of this set, and a build of the remaining keys.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -72,9 +73,9 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &self.among(other, false)?)
     }
 
-    /// The keys that are in exactly one of the sets, with this one's parameters.
+    /// The keys that are in exactly one of the sets, with the parameters of this set.
     ///
-    /// Cost: a lookup of the keys of both, and a build.
+    /// Cost: a lookup of the keys of both sets, and a build.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -91,8 +92,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.with(other, &self.backend().concat(&here, &there)?)
     }
 
-    /// Whether every key of this set is in the other. Cost: a lookup of this set's keys, unless the other set is
-    /// smaller.
+    /// Whether every key of this set is in the other set. Cost: a lookup of the keys of this set, unless the other set
+    /// is smaller.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -107,7 +108,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(self.len() <= other.len() && self.among(other, false)?.is_empty())
     }
 
-    /// Whether every key of the other set is in this one. Cost: a lookup of the other's keys, unless it is larger.
+    /// Whether every key of the other set is in this set. Cost: a lookup of the keys of the other set, unless it is
+    /// larger.
     ///
     /// # Errors
     /// As [`is_subset`](Self::is_subset).
@@ -115,7 +117,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         other.is_subset(self)
     }
 
-    /// Whether no key is in both sets. Cost: a lookup of the smaller set's keys.
+    /// Whether there is no key in both sets. Cost: a lookup of the keys of the smaller set.
     ///
     /// # Errors
     /// As [`is_subset`](Self::is_subset).
@@ -124,13 +126,13 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         Ok(smaller.among(larger, true)?.is_empty())
     }
 
-    /// This set's keys that are in the other if `there`, or else those that are not.
+    /// The keys of this set that are in the other set if `there` is true, and otherwise those that are not.
     fn among(&self, other: &Self, there: bool) -> Result<B::Buffer<S::Key>> {
         let keys = self.keys_on()?;
         self.backend().select(&other.contains_on(&keys)?, there, &keys)
     }
 
-    /// The set of these distinct keys of both sets, with this one's parameters.
+    /// Builds the set of these distinct keys of both sets, with the parameters of this set.
     fn with(&self, other: &Self, keys: &B::Buffer<S::Key>) -> Result<Self> {
         let key_type = self.key_type().of_both(other.key_type());
         SetBuilder::of(self.table.builder_like()).key_type(key_type).build_on(self.backend(), keys)

@@ -36,7 +36,7 @@ impl<S: Scheme> SetBuilder<S> {
     /// Builds the set of these keys, which may contain duplicates.
     ///
     /// Cost: one to two random accesses per row. If there are duplicates, also a build of the distinct keys, unless a
-    /// capacity was given; and a sort of the rows, unless the scheme keeps one of each key ([`Scheme::keeps_one`]).
+    /// capacity was given; and a sort of the rows, unless the scheme keeps one row of each key ([`Scheme::keeps_one`]).
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] for more than `u32::MAX` rows; otherwise as [`TableBuilder::build`].

@@ -8,8 +8,8 @@ use crate::scheme::Scheme;
 impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Adds keys, and returns how many were new. Duplicate and existing keys are ignored.
     ///
-    /// A canonical set then has the bytes of one build of all keys (with tombstones: after it is compacted). Cost and
-    /// memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
+    /// Afterwards, a canonical set has the bytes of one build of all keys (with tombstones: after it is compacted).
+    /// Cost and memory: as [`HashTable::insert`](crate::HashTable::insert) under `KeepFirst`.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -20,7 +20,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As a build. The set is then unchanged.
+    /// As a build. After an error, the set is unchanged.
     pub fn insert(&mut self, keys: &[S::Key]) -> Result<usize> {
         let keys = self.backend().upload(keys)?;
         self.insert_on(&keys)
@@ -37,8 +37,8 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
 
     /// Removes keys, and returns how many were in the set. Absent and duplicate keys are ignored.
     ///
-    /// [`HashTable::remove`](crate::HashTable::remove) describes the effect on the set: a canonical set of a scheme
-    /// with tombstones has them until it is compacted.
+    /// [`HashTable::remove`](crate::HashTable::remove) describes the effect on the set: if the scheme has tombstones, a
+    /// canonical set has them until it is compacted.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet};
@@ -51,7 +51,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// As [`HashTable::remove`](crate::HashTable::remove). The set is then unchanged.
+    /// As [`HashTable::remove`](crate::HashTable::remove). After an error, the set is unchanged.
     pub fn remove(&mut self, keys: &[S::Key]) -> Result<usize> {
         self.table.remove(keys)
     }
@@ -67,16 +67,16 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// Removes the tombstones; as [`HashTable::compact`](crate::HashTable::compact).
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`] or what the device reports. The set is then unchanged.
+    /// [`crate::Error::OutOfMemory`] or what the device reports. After an error, the set is unchanged.
     pub fn compact(&mut self) -> Result<()> {
         self.table.compact()
     }
 
-    /// Rebuilds the set from its keys, with the size that they need; as
+    /// Rebuilds the set from its keys, with the size that the keys need; as
     /// [`HashTable::rebuild`](crate::HashTable::rebuild).
     ///
     /// # Errors
-    /// As a build. The set is then unchanged.
+    /// As a build. After an error, the set is unchanged.
     pub fn rebuild(&mut self) -> Result<()> {
         self.table.rebuild()
     }

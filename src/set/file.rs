@@ -59,15 +59,15 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`], or what the device reports. An existing file with this name is then unchanged.
+    /// [`Error::Io`], or what the device reports. An existing file with this name is unchanged in that case.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Digest> {
         self.table.save(path)
     }
 
-    /// Opens a file, checks everything in it, and puts the set on a device.
+    /// Opens a file, checks all of it, and copies the set to a device.
     ///
-    /// Cost: as [`HashTable::open`]; for schemes that store values, also a pass over the slots that checks that all are
-    /// 0.
+    /// Cost: as [`HashTable::open`]; for schemes that store values, also a pass over the slots that checks that all
+    /// values are 0.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::BadFile`] for a file that is not a set of this scheme, is damaged, or contradicts
@@ -77,14 +77,14 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     }
 }
 
-/// The table of a set in a section of a file, and its digest.
+/// Opens the table of a set in a section of a file, and returns it with its digest.
 pub(crate) fn open_with_digest<B: Runs<S>, S: Scheme>(
     backend: &B,
     section: Section<'_>,
 ) -> Result<(HashTable<B, S>, Digest)> {
     let path = section.path;
     let (table, digest) = HashTable::open_with_digest(backend, section, Contents::Set)?;
-    // Equal sets would differ otherwise.
+    // With other values, equal sets would have different digests.
     if table.has_values() && backend.greatest(&table.pairs_on()?.1)? != S::Value::default() {
         return Err(Error::BadFile {
             path: path.into(),
@@ -100,7 +100,8 @@ impl<S: Scheme> HashSet<Cpu, S>
 where
     Cpu: Runs<S>,
 {
-    /// Opens a file without reading it; see [`HashTable::open_mapped`]. It is not checked that all values are 0.
+    /// Opens a file without reading it into memory; see [`HashTable::open_mapped`]. That all values are 0 is not
+    /// checked.
     ///
     /// # Safety
     /// As [`HashTable::open_mapped`]: no one may write to the file.
@@ -109,7 +110,7 @@ where
     /// [`Error::Io`]; [`Error::BadFile`] for a file whose header is not that of a set of this scheme.
     #[expect(unsafe_code, reason = "other processes may write to the file")]
     pub unsafe fn open_mapped(backend: &Cpu, path: impl AsRef<Path>) -> Result<Self> {
-        // SAFETY: the caller guarantees this.
+        // SAFETY: the caller guarantees that no one writes to the file.
         let table = unsafe { HashTable::open_mapped_part(backend, Section::whole(path.as_ref())?, Contents::Set)? };
         Ok(HashSet { table })
     }

@@ -1,7 +1,7 @@
 //! Sets of keys: built from columns that may contain duplicates, queried, changed, and combined in bulk.
 //!
 //! ```text
-//! builder.rs   parameters; `table/keeping.rs` builds, in one pass if the scheme keeps one of each key
+//! builder.rs   parameters; `table/keeping.rs` builds, in one pass if the scheme keeps one row of each key
 //! reading.rs   contains, to_keys
 //! change.rs    insert, remove, compact, rebuild
 //! algebra.rs   union, intersection, difference, symmetric_difference, is_subset, is_disjoint
@@ -81,7 +81,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.load_factor()
     }
 
-    /// The table of key -> 0, with its plan, image and statistics.
+    /// The table that maps all keys to 0, with its plan, image and statistics.
     pub fn table(&self) -> &HashTable<B, S> {
         &self.table
     }
@@ -91,7 +91,7 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
         self.table.backend()
     }
 
-    /// The same set on another device: the bytes are copied, nothing is rebuilt.
+    /// The same set on another device. The bytes are copied, and nothing is rebuilt.
     ///
     /// ```
     /// use koel::{Cpu, CuckooSet, HashSet, auto};

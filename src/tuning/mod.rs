@@ -4,19 +4,19 @@
 //! KOEL_BUILD_ROUTE    direct, by-parts       how builds place pairs in an image (route.rs)
 //! KOEL_LOOKUP_SHAPE   alone, together, runs  how work-items of OpenCL share lookups (shape.rs)
 //! KOEL_STAGING        on, off                whether long transfers of OpenCL use pinned memory
-//! KOEL_OPENCL_TIER    partial                OpenCL devices are used as if they had no 64-bit atomics
-//! KOEL_OPENCL_GROUP   64, 128                OpenCL devices are used as if work-groups had at most as many work-items
+//! KOEL_OPENCL_TIER    partial                use OpenCL devices as if they had no 64-bit atomics
+//! KOEL_OPENCL_GROUP   64, 128                use OpenCL devices as if work-groups had at most this number of work-items
 //! KOEL_CPU_LANES      compiled               use only the instructions that koel was compiled for
 //! KOEL_UNNAMED_FILES  off                    files have a name while they are written
 //! ```
 //!
-//! All are read once, when the first is needed. An invalid value of one of the first five is an error of the
-//! operations that need the choice, and of no others. The last two accept one word, and any other value has no effect.
-//! docs/variables.md describes the defaults. The library reads no other variables, except for the number of
-//! threads (`threads.rs`) and injected faults in tests (`fault.rs`).
+//! All variables are read once, when the first of them is needed. An invalid value of one of the first five is an error
+//! of those operations that need the choice. The last two accept one word, and any other value has no effect.
+//! docs/variables.md describes the defaults. The library reads no other variables, except for the number of threads
+//! (`threads.rs`) and injected faults in tests (`fault.rs`).
 //!
-//! This module does not select devices, which is up to the loader (`KOEL_OPENCL`, crates/opencl-loader), and does not
-//! contain settings of one device, such as [`Cpu::set_build_route`](crate::Cpu::set_build_route), which take precedence
+//! This module does not select devices: the loader does (`KOEL_OPENCL`, crates/opencl-loader). It does not contain the
+//! settings of single devices, such as [`Cpu::set_build_route`](crate::Cpu::set_build_route), which take precedence
 //! over the environment.
 
 mod route;
@@ -89,7 +89,7 @@ impl Tuning {
     /// How builds place pairs, for schemes that support both routes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the variable has any other value; also for the next four.
+    /// [`Error::InvalidParameter`] if the variable has any other value. This also applies to the next four functions.
     pub(crate) fn build_route(&self) -> Result<Option<BuildRoute>> {
         self.build_route.choice()
     }
@@ -112,7 +112,7 @@ impl Tuning {
         Ok(self.partial_tier.choice()?.is_some())
     }
 
-    /// The maximum number of work-items of a group.
+    /// The maximum number of work-items of a work-group.
     #[cfg(feature = "opencl")]
     pub(crate) fn work_group(&self) -> Result<Option<usize>> {
         self.work_group.choice()
@@ -130,7 +130,7 @@ impl Tuning {
     }
 }
 
-/// The value of a variable, if it is set: a choice, or an invalid value.
+/// The value of a variable that is set: a choice, or an invalid value.
 struct Said<T> {
     variable: &'static str,
     advice: &'static str,
@@ -138,7 +138,7 @@ struct Said<T> {
 }
 
 impl<T: Copy> Said<T> {
-    /// `advice` lists all choices.
+    /// Parses a value. `advice` lists all choices.
     fn of(
         value_of: impl Fn(&str) -> Option<OsString>,
         variable: &'static str,
@@ -165,7 +165,7 @@ impl<T: Copy> Said<T> {
 mod tests {
     use super::*;
 
-    /// Reads the variables, of which one is set.
+    /// The settings if one variable is set to a value.
     fn with(variable: &str, value: &str) -> Tuning {
         Tuning::read(|requested| (requested == variable).then(|| value.into()))
     }
@@ -226,7 +226,7 @@ mod tests {
         assert!(!none.compiled_lanes() && !none.named_files());
     }
 
-    /// Each variable has a row in the table, with the names of its choices.
+    /// The table has a row for each variable, with the names of its choices.
     #[test]
     #[cfg(all(feature = "opencl", target_os = "linux"))]
     fn variables_and_choices_match_the_documentation() {

@@ -6,11 +6,12 @@
 //!           fast memory (a GPU's local memory, a core's cache) and written once         accesses are sequential
 //! ```
 //!
-//! The bytes are the same. Each backend decides which tables are small, and which schemes support both routes.
+//! Both routes produce the same bytes. Each backend decides which tables are small, and which schemes support both
+//! routes.
 
 use std::fmt;
 
-/// How builds place pairs, for schemes that support both routes. The image is the same.
+/// How builds place pairs, for schemes that support both routes. The image does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildRoute {

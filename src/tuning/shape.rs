@@ -1,8 +1,8 @@
-//! How work-items of OpenCL share the reading of buckets. `opencl/passes/shape.rs` selects the shape of a device.
+//! How OpenCL work-items share the reading of buckets. `opencl/passes/shape.rs` selects the shape for a device.
 
 use std::fmt;
 
-/// How work-items share the reading of a table's buckets. The answers are the same.
+/// How work-items share the reading of a table's buckets. The results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupShape {
@@ -10,7 +10,7 @@ pub enum LookupShape {
     Alone,
     /// One work-item per 16 bytes of a key's bucket, through local memory.
     Together,
-    /// One work-item for 256 consecutive keys.
+    /// One work-item per 256 consecutive keys.
     Runs,
 }
 

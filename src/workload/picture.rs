@@ -1,8 +1,8 @@
-//! Pictures some of whose cells are defined, for experiments with tables that keep the order of keys.
+//! Pictures in which some cells are defined, for experiments with tables that keep the order of keys.
 //!
 //! ```text
 //! strength(cell)   blobs: the sum of a few waves, and a dome that is highest in the middle   random: mix(index)
-//! defined          the `count` cells of the greatest strengths; the first of those with equal strengths
+//! defined          the `count` cells with the greatest strengths; of equal strengths, the first cells
 //! ```
 //!
 //! Blobs have smooth outlines, holes and islands, like a photograph cut out on white; random cells have no structure.
@@ -29,23 +29,24 @@ use crate::scheme::hash::{SplitMix64, mix};
 pub struct Picture {
     rows: Rows2,
     count: u32,
-    /// Bit i % 32 of word i / 32 belongs to cell i, row by row.
+    /// Bit i % 32 of word i / 32 is set if cell i is defined; cells are numbered row by row.
     defined: Vec<u32>,
 }
 
 impl Picture {
-    /// Smooth shapes of exactly `count` cells, around the middle of the picture.
+    /// Creates a picture with smooth shapes of exactly `count` cells, around the middle of the picture.
     ///
-    /// Cost: 4 bytes and a bit for each cell during construction, and the bit afterwards.
+    /// Cost: 4 bytes and a bit per cell during construction, and the bit afterwards.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if there are more than 2^32 cells, [`Error::InvalidParameter`] if fewer than `count`.
+    /// [`Error::TooLarge`] if there are more than 2^32 cells, [`Error::InvalidParameter`] if there are fewer than
+    /// `count`.
     pub fn blobs(width: u32, height: u32, count: u32, seed: u64) -> Result<Picture> {
         let landscape = Landscape::new(width, height, seed);
         Picture::strongest(Rows2::new(width, height)?, count, |x, y| landscape.strength(x, y))
     }
 
-    /// Exactly `count` cells at random.
+    /// Creates a picture with exactly `count` random cells.
     ///
     /// # Errors
     /// As [`blobs`](Self::blobs).
@@ -61,13 +62,13 @@ impl Picture {
         if count == 0 {
             return Ok(Picture { rows, count, defined: vec![0; (rows.cells() as usize).div_ceil(32)] });
         }
-        // Allocated at its full size: collecting it from parts would need twice the memory.
+        // Allocated at its full size: collecting the strengths from parts would need twice the memory.
         let mut strengths = vec![0; rows.cells() as usize];
         strengths.par_chunks_mut(rows.width() as usize).zip(0..rows.height()).for_each(|(row, y)| {
             row.iter_mut().zip(0..).for_each(|(cell, x)| *cell = strength(x, y));
         });
         let count_from = |least: u32| strengths.par_iter().filter(|&&strength| strength >= least).count();
-        // The greatest threshold that enough cells reach, from its highest bit down.
+        // The greatest threshold that enough cells reach, determined from its highest bit down.
         let threshold = (0..32).rev().fold(0, |threshold, bit| {
             let higher = threshold | 1 << bit;
             if count_from(higher) >= count as usize { higher } else { threshold }
@@ -104,7 +105,7 @@ impl Picture {
     }
 }
 
-/// The most whole cycles of each wave over the longer side of the picture.
+/// The greatest number of whole cycles of each wave over the longer side of the picture.
 const CYCLES: [u64; 8] = [1, 2, 3, 5, 8, 13, 21, 34];
 
 /// A dome with waves on it.
@@ -120,7 +121,7 @@ impl Landscape {
         let mut stream = SplitMix64::new(seed);
         let cell = (1 << 32) / u64::from(width.max(height).max(1));
         let waves = CYCLES.map(|cycles| {
-            // Up to this many cycles in either direction, in steps of 2^-8.
+            // Up to this number of cycles in either direction, in steps of 2^-8.
             let mut step = || {
                 let draw = stream.next_u32();
                 let step = ((cell * cycles * u64::from(draw >> 24)) >> 8) as u32;
@@ -133,7 +134,7 @@ impl Landscape {
 
     fn strength(&self, x: u32, y: u32) -> u32 {
         let side = self.width.max(self.height).max(1);
-        // From -2^10 to 2^10 over the longer side, 0 in the middle.
+        // From -2^10 to 2^10 over the longer side, and 0 in the middle.
         let off = |at: u32, side_here: i64| (2 * i64::from(at) - side_here) * (1 << 10) / side;
         let (right, down) = (off(x, self.width), off(y, self.height));
         let dome = -(right * right + down * down) / 24;
@@ -178,8 +179,8 @@ mod tests {
         assert!(matches!(Picture::random(1 << 31, 4, 1, 9), Err(Error::TooLarge { .. })));
     }
 
-    /// In two pictures with a third of the cells defined, nearly all defined cells of the one have a defined left
-    /// neighbour, and a third of the other's.
+    /// In both pictures a third of the cells are defined. In the one with blobs, nearly all defined cells have a
+    /// defined left neighbour; in the random one, a third of them have.
     #[test]
     fn blobs_have_neighbours_and_random_cells_do_not() {
         let adjacent = |picture: &Picture| {

@@ -1,4 +1,4 @@
-//! FASTA: records of a line `>name` and lines of letters up to the next record.
+//! FASTA: each record is a line `>name`, followed by lines of letters up to the next record.
 //!
 //! Lines that begin with `;` are comments, and blanks are ignored.
 
@@ -6,13 +6,13 @@ use std::io::BufRead;
 
 use super::{Sequences, Unread};
 
-/// What a byte of the text belongs to.
+/// The part of the text to which a byte belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     LineStart,
     /// The name of a record, up to the first blank.
     Name,
-    /// The rest of its line, or a comment.
+    /// The rest of the name's line, or a comment.
     Ignored,
     Sequence,
 }
@@ -20,7 +20,7 @@ enum Place {
 /// Reads FASTA.
 ///
 /// # Errors
-/// [`Unread`], if the file has letters outside of a record or cannot be read, or if `sequences` returns an error.
+/// [`Unread`] if the file has letters outside of a record or cannot be read, or if `sequences` returns an error.
 pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result<(), Unread<S::Error>> {
     let (mut place, mut line, mut is_begun) = (Place::LineStart, 1u64, false);
     loop {

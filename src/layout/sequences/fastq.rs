@@ -1,4 +1,4 @@
-//! FASTQ: records of a name, letters, and as many characters of quality, which are checked and ignored.
+//! FASTQ: each record has a name, letters, and one quality character per letter. Quality is checked and ignored.
 //!
 //! ```text
 //! @name description                 a line
@@ -8,17 +8,17 @@
 //! ```
 //!
 //! A line of quality may begin with `@` or `+`, so the end of the quality is found by counting its characters. Letters
-//! and quality may have any number of lines, and blank lines are ignored. For each record, only its line number and
-//! these two counts are stored.
+//! and quality may have any number of lines, and blank lines are ignored. For each record, only its line number and the
+//! numbers of letters and of quality characters are stored.
 
 use std::io::BufRead;
 
 use super::{Sequences, Unread};
 
-/// What a byte belongs to.
+/// The part of the text to which a byte belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Nothing: a record has ended, or none has begun.
+    /// No record: the last one has ended, or none has begun.
     Between,
     /// The name, up to the first blank.
     Name,
@@ -35,17 +35,17 @@ enum Place {
 /// The record that is being read.
 #[derive(Default)]
 struct Record {
-    /// The line on which it begins.
+    /// The line on which the record begins.
     line: u64,
     letters: u64,
-    /// The number of characters of its quality.
+    /// The number of quality characters so far.
     quality: u64,
 }
 
 /// Reads FASTQ.
 ///
 /// # Errors
-/// [`Unread`], if the file is damaged or cannot be read, or if `sequences` returns an error.
+/// [`Unread`] if the file is damaged or cannot be read, or if `sequences` returns an error.
 pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result<(), Unread<S::Error>> {
     let (mut place, mut line) = (Place::Between, 1u64);
     let mut record = Record::default();
@@ -103,7 +103,7 @@ pub fn read<S: Sequences>(mut reader: impl BufRead, sequences: &mut S) -> Result
 }
 
 impl Record {
-    /// Refuses an invalid character of quality, or one too many.
+    /// Rejects an invalid quality character, or one that exceeds the number of letters.
     fn check(&self, character: u8) -> Result<(), String> {
         let Record { line, letters, .. } = self;
         if !character.is_ascii_graphic() {
@@ -119,13 +119,13 @@ impl Record {
         Ok(())
     }
 
-    /// The message if a record begins before the quality of this one.
+    /// The message for a record that begins before the quality of this one.
     fn lacks_plus(&self) -> String {
         let advice = "a line `+` and the quality belong before the next `@name`";
         format!("the record of line {} has no quality: {advice}", self.line)
     }
 
-    /// The message if a record is followed by something else than a record.
+    /// The message for text after this record that does not begin a record.
     fn not_followed(&self) -> String {
         let Record { line, letters, .. } = self;
         if *line == 0 {
@@ -135,7 +135,7 @@ impl Record {
         format!("the record of line {line} has all {letters} characters of its quality: {advice}")
     }
 
-    /// Checks that the text may end here; otherwise returns the reason.
+    /// Returns an error with the reason if the text may not end here.
     fn ended(&self, place: Place) -> Result<(), String> {
         let Record { line, letters, quality } = self;
         match place {

@@ -1,8 +1,8 @@
 //! Readers of sequences, letter by letter: [`fasta`] and [`fastq`]. No record is buffered, so records of any length can
 //! be read.
 //!
-//! A line ends in `\n`, `\r\n` or `\r`. Which letters are allowed is up to the caller, who may make windows of them:
-//! [`kmers`](super::kmers).
+//! A line ends with `\n`, `\r\n` or `\r`. The caller decides which letters are allowed, and may combine them to windows
+//! with [`kmers`](super::kmers).
 //!
 //! ```
 //! use koel::layout::sequences::{Sequences, fasta};
@@ -41,7 +41,7 @@ pub trait Sequences {
     /// An error stops the reading.
     fn record(&mut self) -> Result<(), Self::Error>;
 
-    /// A byte of the record's name, which ends at the first blank.
+    /// Receives a byte of the record's name, which ends at the first blank.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -49,13 +49,13 @@ pub trait Sequences {
         Ok(())
     }
 
-    /// A letter of the record's sequence, on this line.
+    /// Receives a letter of the record's sequence, and its line.
     ///
     /// # Errors
     /// As [`record`](Self::record).
     fn letter(&mut self, letter: u8, line: u64) -> Result<(), Self::Error>;
 
-    /// Called about every 64 KiB of the file.
+    /// Called about once per 64 KiB of the file.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -67,13 +67,13 @@ pub trait Sequences {
 /// The reason why a file was not read to its end.
 #[derive(Debug)]
 pub enum Unread<E> {
-    /// Its bytes could not be read.
+    /// The bytes of the file could not be read.
     Io(io::Error),
-    /// It is damaged, or has another format.
+    /// The file is damaged, or has another format.
     Format {
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong there.
+        /// What is wrong on this line.
         reason: String,
     },
     /// The receiver stopped the reading.
