@@ -172,8 +172,8 @@ enum First {
 
 impl FirstKeys {
     /// Creates an index of right keys.
-    /// Cost: as [`RightKeys::new`], without lists of rows with equal keys.
-    /// Cost: as [`RightKeys::new`], without the lists of rows of equal keys.
+    ///
+    /// Cost: as [`RightKeys::new`], without the lists of rows with equal keys.
     ///
     /// # Errors
     /// As [`RightKeys::new`].

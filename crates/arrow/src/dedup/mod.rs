@@ -14,8 +14,7 @@
 //! ```
 //!
 //! The first of several duplicates, in the order of rows, is kept. The result does not depend on the device, the number
-//! of
-//! threads, the memory limit, or how the table is divided into batches.
+//! of threads, the memory limit, or the division of the table into batches.
 
 mod exact;
 mod near;
@@ -98,7 +97,7 @@ pub struct Duplicates {
     pub units: u64,
     /// Units that are duplicates of earlier ones.
     pub duplicates: u64,
-    /// Bytes written to temporary files by the grouping, for texts, or for signatures.
+    /// The number of bytes written to temporary files, by the grouping and for texts or signatures.
     pub spilled: u64,
     kept: Vec<u64>,
     kept_rows: Option<Vec<u32>>,

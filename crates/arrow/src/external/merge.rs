@@ -6,7 +6,7 @@
 //!          bound are in memory, and are sorted by key; equal keys are in the order of runs
 //! ```
 //!
-//! In memory are one block of each run, and the next rows of the result.
+//! One block of each run and the next rows of the result are in memory.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Joins and groups under a memory limit: tables are read in batches, and rows that do not fit are spilled.
 //!
 //! ```text
-//! join         indexes the right table if it fits, and looks up left batches in it        (join.rs, right.rs)
+//! join         indexes the right table if it fits, and looks up left batches in it       (join.rs, right.rs)
 //!              otherwise partitions both by hash, and joins one partition at a time      (pair.rs)
 //! group        groups the table if it fits                                               (group.rs, grouping.rs)
 //!              otherwise partitions it, and groups one partition at a time

@@ -108,7 +108,7 @@ impl Found<'_> {
         if sides().map(|(lengths, _)| lengths.longest()).sum::<u64>().saturating_mul(rows as u64) <= most {
             return rows;
         }
-        // The number of a missing row is arbitrary: such a row takes a slot.
+        // A missing row has an arbitrary number, and takes a slot.
         let of_row = |row: usize| -> u64 { sides().map(|(lengths, rows)| lengths.of_row(rows.value(row))).sum() };
         let sums = (start..self.rows).scan(0, |sum: &mut u64, row| {
             *sum += of_row(row);

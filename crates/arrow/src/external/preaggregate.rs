@@ -13,7 +13,7 @@
 //! in order of first occurrence. An exact sum of doubles is stored as several doubles that add up to it, each in a
 //! separate row.
 //!
-//! Not supported are counts of distinct values and means of doubles, which have no such states, and GPUs.
+//! Counts of distinct values and means of doubles are not supported, because they have no such states; nor are GPUs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
