@@ -14,7 +14,7 @@ use koel::IdOrder;
 use crate::tests::devices;
 use crate::{Aggregation, Column, Error, Function, Keys, NullKeys, group_by};
 
-/// Rows of groups, `i % 7` for row `i`; every third value is null, and all of group 5.
+/// The group of each row, `i % 7` for row `i`, and its value. Every third value is null, and all values of group 5.
 fn rows() -> (Vec<i32>, Vec<Option<i64>>) {
     let group = |i: i64| (i % 7) as i32;
     let value = |i: i64| (i % 3 > 0 && i % 7 != 5).then_some((i * i * 31) % 101 - 50);
@@ -30,7 +30,7 @@ fn aggregate(device: &koel::Any, function: Function, values: ArrayRef) -> crate:
     Ok(batch.column(1).clone())
 }
 
-/// The values of each group that are not null.
+/// The values of each group, without nulls.
 fn by_group() -> Vec<Vec<i64>> {
     let (ids, values) = rows();
     let of = |group| ids.iter().zip(&values).filter(move |(id, _)| **id == group).filter_map(|(_, value)| *value);

@@ -1,4 +1,4 @@
-//! Edge cases: ends of ranges, floats with unusual bits, dictionaries of all kinds, missing rows.
+//! Edge cases: the ends of ranges, floats with unusual bits, dictionaries of all kinds, missing rows.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn ascending_floats_have_one_zero_and_one_nan() {
         let alone = Keys::of_arrays(std::slice::from_ref(&array)).expect("keys");
         let groups = factorize(&devices()[0], &alone, IdOrder::Ascending, NullKeys::Group).expect("groups");
         assert_eq!((groups.rows, groups.codes), (vec![5, 2, 1, 0].into(), vec![3, 2, 1, 3, 1, 0].into()));
-        // Rows that are equal in the first column are ordered by the second.
+        // Rows that are equal in the first column are ordered by the second column.
         let both = Keys::of_arrays(&[array, ones.clone()]).expect("keys");
         let groups = factorize(&devices()[0], &both, IdOrder::Ascending, NullKeys::Group).expect("groups");
         assert_eq!(groups.rows, vec![5, 4, 2, 1, 3, 0].into());
@@ -182,14 +182,14 @@ fn rows_are_taken_from_the_pieces_that_have_them() {
             vec![Some(39), Some(0), Some(25), None],
             vec![None, None],
             vec![Some(26), Some(26)],
-            // Ascending, but not consecutive: from several pieces, and none from the first.
+            // Ascending rows that are not consecutive: from several pieces, and none from the first piece.
             vec![Some(3), Some(12), Some(12), Some(25), Some(39)],
             vec![Some(11), Some(13), Some(26), Some(26)],
         ];
         for rows in runs.chain(others).map(UInt32Array::from) {
             let expected = arrow_select::take::take(&array, &rows, None).expect("rows");
             let found = column.take(&rows).expect("rows");
-            // Dictionaries may differ, but rows have the same values.
+            // The dictionaries may differ, but the rows have the same values.
             let plain = |array: &ArrayRef| Column::new("x", array.clone()).plain().expect("values").chunks()[0].clone();
             assert_eq!(plain(&found).as_ref(), plain(&expected).as_ref(), "{} {rows:?}", array.data_type());
         }
@@ -220,7 +220,7 @@ fn a_dictionary_that_pieces_share_counts_once() {
 
 #[test]
 fn small_dictionaries_of_pieces_may_differ() {
-    // The pieces have codes of one byte, and together more values than those can number.
+    // The keys of the pieces have one byte, and the pieces together have more values than such keys can number.
     let piece = |piece: i32| -> ArrayRef {
         let texts = StringArray::from_iter_values((0..100).map(|i| format!("{}", piece * 50 + i)));
         Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from_iter_values(0..100), Arc::new(texts)))
@@ -228,7 +228,7 @@ fn small_dictionaries_of_pieces_may_differ() {
     let chunks: Vec<ArrayRef> = (0..5).map(piece).collect();
     let column = Column::of_chunks("c", &chunks[0].data_type().clone(), chunks).expect("the column");
     let keys = Keys::new(vec![column]).expect("keys");
-    // Piece p has the texts from 50 p to 50 p + 99, of which the first half is in the piece before it.
+    // Piece p has the texts from 50 p to 50 p + 99. The first half of them is also in the previous piece.
     let expected: Vec<u32> = (0..500).map(|row| row / 100 * 50 + row % 100).collect();
     let firsts: Vec<u32> = (0..500).filter(|row| row / 100 == 0 || row % 100 >= 50).collect();
     for device in devices() {
@@ -263,7 +263,7 @@ fn missing_rows_and_columns_are_errors() {
     let error = column.take(&vec![0, 2].into()).expect_err("two rows").to_string();
     assert!(error.contains("row 2 of column `x`, which has 2 rows"), "{error}");
     assert!(column.take(&UInt32Array::from(vec![None, Some(1)])).is_ok());
-    // The number under a null is not a row.
+    // The number under a null is not a row number.
     let under = UInt32Array::new(vec![7, 1].into(), Some(vec![false, true].into()));
     assert_eq!(column.take(&under).expect("rows").as_ref(), &Int64Array::from(vec![None, Some(2)]));
 

@@ -27,7 +27,7 @@ fn in_memory(left: &ArrayRef, right: &ArrayRef, nulls: NullEquality) -> Result<R
     Ok(rows.left.iter().zip(rows.right.iter().flatten()).collect())
 }
 
-/// The same under a limit that forces everything to disk.
+/// As [`in_memory`], but under a limit that spills all rows.
 fn in_files(left: &ArrayRef, right: &ArrayRef, nulls: NullEquality) -> Result<Rows> {
     let table = |key: &ArrayRef| {
         let number: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..key.len() as u64));
@@ -61,7 +61,7 @@ fn nested(left: usize, right: usize, equal: impl Fn(usize, usize) -> bool) -> Ro
     rows
 }
 
-/// Joins columns whose values are multiples of units: a left unit is `units.0`, a right one `units.1`.
+/// Joins columns whose values are multiples of units: `units.0` on the left, `units.1` on the right.
 fn check(left: (&ArrayRef, &[Option<i128>]), right: (&ArrayRef, &[Option<i128>]), units: (i128, i128)) {
     for nulls in [NullEquality::NothingEquals, NullEquality::NullEquals] {
         let equal = |i: usize, j: usize| match (left.1[i], right.1[j]) {
@@ -83,8 +83,8 @@ fn check(left: (&ArrayRef, &[Option<i128>]), right: (&ArrayRef, &[Option<i128>])
 
 #[test]
 fn moments_of_two_units_are_equal_where_their_values_are() {
-    // Values that are whole and fractional in coarser units, both ends, and values that wrap in 64 bits if they are
-    // multiplied.
+    // Values that are whole or fractional in coarser units, both ends of the range, and values whose products wrap in
+    // 64 bits.
     let values = |unit: i64| -> Vec<Option<i128>> {
         let seconds = [0, 1, -1, 1_700_000_000, -1_700_000_000].map(|seconds| seconds * unit);
         let others =
@@ -126,7 +126,7 @@ fn decimals_of_two_scales_are_equal_where_their_values_are() {
     let ten = |places: u32| 10_i128.pow(places);
     let scales = [-3_i8, 0, 3, 38];
     let decimals = |scale: i8| {
-        // 1, 1.5, and the greatest values of 38 digits, whole and fractional.
+        // The values 1 and 1.5, and the greatest values of 38 digits, whole and fractional.
         let mut all =
             vec![Some(0), None, Some(15), Some(1), Some(-1), Some(ten(38) - 1), Some(1 - ten(38)), Some(ten(37))];
         all.extend((0..38).map(|places| Some(3 * ten(places))));
@@ -139,7 +139,7 @@ fn decimals_of_two_scales_are_equal_where_their_values_are() {
         let finer = left.max(right);
         let unit = |scale: i8| {
             let places = i32::from(finer) - i32::from(scale);
-            // Beyond it, only 0 fits: any factor that is too large has the same effect.
+            // With more than 38 places, only 0 fits: any factor that is too large has the same effect.
             ten(places.min(38) as u32)
         };
         check((&of_left.0, &of_left.1), (&of_right.0, &of_right.1), (unit(left), unit(right)));
@@ -183,7 +183,7 @@ fn a_column_of_nulls_joins_with_any_type() {
                 "{what}"
             );
         }
-        // Together with a key that has values.
+        // Keys of this column and a column with values.
         let two = |array: &ArrayRef| {
             let ones: ArrayRef = Arc::new(Int64Array::from(vec![1; array.len()]));
             Keys::of_arrays(&[ones, Arc::clone(array)]).expect("keys")
@@ -192,7 +192,7 @@ fn a_column_of_nulls_joins_with_any_type() {
         let rows = index.join(&two(other), JoinKind::Semi).expect(&what);
         assert_eq!(rows.left.len(), is_null.iter().filter(|&&null| null).count(), "{what}");
     }
-    // A type without rows is checked on its own.
+    // The types of tables without rows are checked too.
     let empty: ArrayRef = Arc::new(Int64Array::from(Vec::<i64>::new()));
     assert!(matches!(in_memory(&all[0], &empty, NullEquality::NullEquals), Err(Error::TypeMismatch { .. })));
     let none: ArrayRef = Arc::new(NullArray::new(0));

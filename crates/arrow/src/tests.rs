@@ -1,6 +1,6 @@
 //! Compares joins and groups of columns of every type with plain loops.
 //!
-//! Columns are small numbers, cast by Arrow to the type under test: keys are equal if the numbers are.
+//! Columns are small numbers, which Arrow casts to the type under test: keys are equal if the numbers are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ pub(crate) fn devices() -> Vec<Any> {
     devices
 }
 
-/// Whether all combinations of limits are tested, which takes minutes (`KOEL_TEST_FULL`).
+/// Whether all combinations of limits are tested (`KOEL_TEST_FULL`), which takes minutes.
 pub(crate) fn full() -> bool {
     std::env::var_os("KOEL_TEST_FULL").is_some()
 }
 
-/// A stream of numbers below `below`, a fifth of which are null.
+/// Random numbers below `below`, a fifth of which are null.
 struct Stream(u64);
 
 impl Stream {
@@ -51,7 +51,7 @@ impl Stream {
     }
 }
 
-/// Types that small numbers can be cast to; those of one row are comparable with each other.
+/// Types to which small numbers can be cast. The types of one row are comparable with each other.
 fn types() -> Vec<Vec<DataType>> {
     use DataType::*;
     let dictionary = |keys, values| Dictionary(Box::new(keys), Box::new(values));
@@ -236,7 +236,7 @@ fn columns_are_joined_by_several_keys() {
     }
 }
 
-/// Ranges whose product exceeds 64 bits, and ranges that exceed them alone.
+/// Ranges whose product exceeds 64 bits, and single ranges that exceed 64 bits.
 #[test]
 fn wide_ranges_are_numbered() {
     let device = &devices()[0];
@@ -252,7 +252,7 @@ fn wide_ranges_are_numbered() {
     for count in 1..5 {
         let mut numbers = |rows| (0..count).map(|_| stream.numbers(rows, 4)).collect::<Vec<_>>();
         let (left, right) = (numbers(50), numbers(60));
-        // 4 numbers this far apart wrap around 2^64: two columns of them exceed 64 bits.
+        // 4 numbers with this distance wrap around 2^64, so two columns of them exceed 64 bits.
         let by = i64::MAX / 2 + 77;
         let spreads = |side: &[Numbers]| side.iter().map(|one| Column::new("s", spread(one, by))).collect::<Vec<_>>();
         check_joins(device, &left, &right, [&spreads(&left), &spreads(&right)], 64, "integers");
@@ -261,7 +261,7 @@ fn wide_ranges_are_numbered() {
     }
 }
 
-/// A right column too wide for 64 bits and left columns of fewer bits: both are split at the same bit.
+/// A right column that is too wide for 64 bits, and left columns of fewer bits: both are split at the same bit.
 #[test]
 fn decimals_of_two_widths_are_split_at_the_same_bit() {
     let right = arrow_array::Decimal128Array::from(vec![5, (1 << 64) + 7, (1 << 32) + 7, -3]);
@@ -295,7 +295,7 @@ fn structs_are_compared_by_fields_and_validity() {
         64,
         "structs",
     );
-    // A struct whose field is null is not null, and differs from a null struct: two groups.
+    // A struct whose field is null is not null, so it differs from a null struct: they are two groups.
     let there = StructArray::new(
         vec![Field::new("t", DataType::Int64, true)].into(),
         vec![Arc::new(Int64Array::from(vec![None, None, Some(1)]))],
@@ -343,7 +343,7 @@ fn groups_are_those_of_a_map_in_both_orders() {
                 let groups = with_hashes(&device, &keys, IdOrder::FirstSeen, nulls, bits).expect("groups");
                 assert_eq!(groups.rows.values()[..], seen[..], "{of}");
                 let ascending = with_hashes(&device, &keys, IdOrder::Ascending, nulls, bits).expect("groups");
-                // Null is last; text is ordered by its characters, not by its numbers.
+                // Null is last. Text is ordered by its characters, and not by the numbers that it contains.
                 let text = of.to_string().contains("Utf8") || of.to_string().contains("Binary");
                 let rank = |key: Option<i64>, text| {
                     key.map_or((1, String::new(), 0), |key| {

@@ -114,7 +114,7 @@ pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     }
 }
 
-/// Returns the array of Arrow, or the error for too large offsets, which tests can cause with less than 2 GiB.
+/// Returns Arrow's array. In tests, returns the error for too large offsets below 2 GiB already.
 pub(crate) fn within_offsets(made: ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     #[cfg(test)]
     if longest(&made) > tests::MOST.get() {

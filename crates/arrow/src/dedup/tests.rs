@@ -1,4 +1,4 @@
-//! Planted duplicates, against brute force; every device, thread count, limit and division into batches.
+//! Compares planted duplicates with brute force, for every device, thread count, limit and division into batches.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// Documents in random order, and the original of each: every second one is a copy in which some words were replaced.
+/// Documents in random order, and the original of each. Every second document is a copy with some words replaced.
 fn planted(documents: usize) -> (Vec<String>, Vec<usize>) {
     let mut random = Random(7);
     let mut all: Vec<(Vec<String>, usize)> = Vec::new();
@@ -61,7 +61,7 @@ fn batches(texts: &[Option<&str>], rows: usize) -> Vec<RecordBatch> {
     texts.chunks(rows).enumerate().map(batch).collect()
 }
 
-/// What is found and what is left: ids and texts.
+/// The duplicates, and the ids and texts of the remaining rows.
 fn run(dedup: &Dedup<'_>, table: &[RecordBatch], with_kept_rows: bool) -> (Duplicates, Vec<(i64, Option<String>)>) {
     let found =
         dedup.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_kept_rows).expect("text");
@@ -111,7 +111,7 @@ fn planted_duplicates_are_found() {
                     assert_eq!(originals[a], originals[b], "{a} {b}");
                 }
             }
-            // Each row of a cluster is similar to another one of it, up to four standard deviations of the estimate.
+            // Each row of a cluster is similar to another row of it, up to four standard deviations of the estimate.
             if kept_rows[a] != a as u32 {
                 let nearest =
                     (0..texts.len()).filter(|&b| b != a && kept_rows[b] == kept_rows[a]).map(|b| jaccard(a, b));
@@ -229,7 +229,7 @@ fn lines_and_paragraphs_are_removed_from_documents() {
                 run(&Dedup { normalize, ..dedup(&devices, &limit, unit) }, &batches(&rows, size), false);
             assert_eq!((found.rows, found.duplicates), (6, duplicates), "{unit:?}");
             assert_eq!(left, expected, "{unit:?}");
-            // Without the rows, texts of which nothing is left are empty.
+            // Texts that are removed completely are empty if their rows are kept.
             let (dedup, table) = (Dedup { normalize, ..dedup(&devices, &limit, unit) }, batches(&rows, rows.len()));
             let found = dedup.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), false).expect("text");
             let texts = dedup.filter(&found).texts(&table[0]).expect("the same table");

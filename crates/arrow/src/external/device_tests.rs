@@ -1,4 +1,4 @@
-//! Results on several devices equal those on one, row for row and bit for bit.
+//! Results on several devices equal those on one device, row for row and bit for bit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -20,7 +20,7 @@ const KINDS: [JoinKind; 6] =
 
 const NULLS: [NullEquality; 2] = [NullEquality::NothingEquals, NullEquality::NullEquals];
 
-/// CPUs with one thread each: the first uses the calling thread, and the last of several has a pool.
+/// CPUs with one thread each. The first one uses the calling thread, and the last of several has a pool.
 fn cpus(count: usize) -> Vec<Any> {
     let cpu = |number: usize| match number {
         0 | 1 => Cpu::of_caller(),
@@ -66,7 +66,7 @@ fn check_joins(
     sizes: &[(usize, usize)],
 ) -> Result<()> {
     let one = cpus(1);
-    // Half of the limits for each kind of join, alternating; the sizes of batches alternate too.
+    // Half of the limits for each kind of join, in turn; batch sizes vary too.
     let mut sizes = sizes.iter().cycle();
     let half = if full() { limits.len() } else { limits.len().div_ceil(2) };
     for (turn, how) in KINDS.into_iter().enumerate() {
@@ -117,7 +117,7 @@ fn joins_on_several_devices_equal_joins_on_one_for_all_tables() -> Result<()> {
     let none = table(7, 0, 1, 0);
     check_joins([&table(8, 3000, 500, 0), &none], &several, &limits, &[(700, 900)])?;
     check_joins([&none, &table(9, 6000, 500, 0)], &several, &limits, &[(700, 900)])?;
-    // More results per batch than one piece holds.
+    // Batches with more results than fit in one piece.
     check_joins([&table(10, 900, 20, 0), &table(11, 900, 20, 0)], &several, &[1 << 40, 1 << 20], &[(300, 400)])
 }
 
@@ -139,7 +139,7 @@ fn check_groups(
         };
         let all: Vec<Aggregation> = aggregates.iter().map(aggregation).collect();
         let in_memory = group_by(&one[0], &keys(table, by), &all, order, nulls)?;
-        // Half of the limits for each case, alternating.
+        // Half of the limits for each case, in turn.
         for (_, &bytes) in limits.iter().enumerate().filter(|(at, _)| full() || (turn + at) % 2 == 0) {
             let limit = Limit::new(bytes);
             let of = GroupBy { devices: &one, by, aggregates, order, nulls, limit: &limit, watch: &|_| () };
@@ -159,7 +159,7 @@ fn check_groups(
     Ok(())
 }
 
-/// Some aggregates of some types.
+/// A few aggregates of several types.
 fn few() -> [Of; 6] {
     let of = |function, column| Of { function, column: Some(column), name: format!("{function:?} {column}") };
     [
@@ -212,7 +212,7 @@ fn a_sum_that_does_not_fit_is_that_of_the_first_group() {
     }
 }
 
-/// Every thread of the pool waits for devices that need the pool.
+/// Every thread of the pool waits for devices that need threads of the pool.
 #[test]
 fn threads_of_a_pool_may_call() -> Result<()> {
     let (left, right) = (table(16, 2000, 900, 0), table(17, 3000, 900, 0));

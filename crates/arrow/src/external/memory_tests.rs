@@ -1,4 +1,4 @@
-//! The memory that operations take, and their behaviour when it is short.
+//! The memory that operations use, and their behaviour if memory is short.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn inner<'a>(devices: &'a [Any], columns: &'a [Output], limit: &'a Limit) -> Joi
 
 #[test]
 fn dictionaries_are_expanded_piece_by_piece() {
-    // Most rows refer to the one long value, so the mean over the dictionary would be misleading.
+    // Most rows refer to the one long value, so the mean length of the values of the dictionary would be misleading.
     let long = "x".repeat(100_000);
     let values: ArrayRef =
         Arc::new(StringArray::from_iter_values((0..1000).map(|i| if i == 7 { &long[..] } else { "" })));
@@ -74,12 +74,12 @@ fn matches_of_a_long_row_are_gathered_in_small_batches() {
     assert!(most <= 4 << 20, "{most} bytes at a time");
 }
 
-/// Run by the test below under a limit of its address space; prints how it ended.
+/// The test below runs this under a limit of the address space. It prints how the join ended.
 #[test]
 #[ignore = "run by another test"]
 fn spills_with_little_memory() {
     let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
-    // All batches share these: an allocation of the test that failed would end the process.
+    // All batches share these arrays: a failed allocation of the test itself would end the process.
     let text = |i| format!("some text of row {i}: {}", "long ".repeat(16));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..10_000).map(text)));
     let side = |step: i64| {
@@ -102,7 +102,7 @@ fn spills_with_little_memory() {
     }
 }
 
-/// Slightly below the address space that it needs, the work ends with an error, and not by a signal.
+/// If the address space is slightly too small, the work ends with an error, and not by a signal.
 #[test]
 #[cfg(target_os = "linux")]
 fn short_memory_is_an_error() {
@@ -111,12 +111,12 @@ fn short_memory_is_an_error() {
         let mut command = std::process::Command::new("sh");
         command.arg("-c").arg(format!("ulimit -v {} || exit 77; exec \"$0\" \"$@\"", mib << 10)).arg(&itself);
         command.args(["external::memory_tests::spills_with_little_memory", "--exact", "--ignored", "--nocapture"]);
-        // Further arenas of glibc reserve 64 MiB each.
+        // Each further arena of glibc reserves 64 MiB.
         command.env("RAYON_NUM_THREADS", "2").env("MALLOC_ARENA_MAX", "1").env("RUST_BACKTRACE", "0");
         command.output().expect("a shell")
     };
-    // The lowest limit with which it succeeds, to 4 MiB. Close to it, success depends on the order of threads, so the
-    // same limit may not fail twice.
+    // Finds the lowest limit with which the join succeeds, to within 4 MiB. Close to it, success depends on the order
+    // of threads, so the same limit may not fail twice.
     let (mut fails, mut goes, mut failed) = (16, 240, None);
     while goes - fails > 4 {
         let middle = (fails + goes) / 2;

@@ -1,4 +1,4 @@
-//! Tables of more rows than 32 bits can count.
+//! Tables with more rows than 32 bits can count.
 
 use std::slice;
 

@@ -1,4 +1,4 @@
-//! The ordered driver returns the same result for any number of threads, and ends with the first error.
+//! The ordered driver returns the same results for any number of threads, and ends with the first error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,7 +51,7 @@ fn morsels<'a>(
     })
 }
 
-/// Emits each row three times, in several results; its parallel loop lets a waiting thread start other morsels.
+/// Emits each row three times, in several results. Its parallel loop allows a waiting thread to start other morsels.
 fn thrice(batch_of: &RecordBatch, emit: Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> {
     values(batch_of).chunks(7).try_for_each(|values| {
         let tripled: Vec<i64> = values.par_iter().flat_map_iter(|&value| [value; 3]).collect();
@@ -59,7 +59,7 @@ fn thrice(batch_of: &RecordBatch, emit: Emit<'_, RecordBatch>) -> std::result::R
     })
 }
 
-/// Calls this outside of pools, and on a thread of pools of 1, 2 and 8 threads.
+/// Calls the test outside of pools, and on a thread of pools with 1, 2 and 8 threads.
 fn everywhere(test: impl Fn() + Sync) {
     test();
     for threads in [1, 2, 8] {
@@ -131,7 +131,7 @@ fn the_first_error_is_reported_after_all_results_before_it() {
     });
 }
 
-/// A task without memory leaves its batch to the caller, which fails only if it has no memory either.
+/// A task without memory leaves its batch to the caller, which fails only if it does not have enough memory either.
 #[test]
 fn short_memory_of_a_task_is_not_an_error() {
     everywhere(|| {
@@ -154,7 +154,7 @@ fn short_memory_of_a_task_is_not_an_error() {
     });
 }
 
-/// A source that continues until a result arrives, or for 20 seconds.
+/// A source that continues until a result arrives, but for at most 20 seconds.
 #[test]
 fn results_are_passed_on_before_all_morsels_are_read() {
     let start = Instant::now();
@@ -305,7 +305,7 @@ fn joins_of_morsels_equal_joins_in_memory() {
         };
         let schema = join.schema(&left.schema(), &right.schema()).expect("columns");
         let in_memory = expected(&left, &right, &join).expect("a join");
-        // `watch` is not shared by threads, so each has its own join.
+        // Threads cannot share `watch`, so each thread has a separate join.
         for (threads, rows) in [(1, 300), (2, 77), (8, 1000)] {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
             let (left, right, columns, limit, device) = (&left, &right, &columns, &limit, &device);

@@ -1,4 +1,4 @@
-//! Groups merged from those of morsels equal the groups of the whole table, bit for bit.
+//! Merged groups of morsels equal the groups of the whole table, bit for bit.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::group::NullKeys;
 
 const ROWS: usize = 3000;
 
-/// A key column of few or of many values, and columns of all types with states.
+/// A key column with few or many values, and columns of all types with states.
 fn table(distinct: usize) -> RecordBatch {
     let mixed = |row: usize| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     let is_there = |row: usize| !mixed(row).is_multiple_of(7);
@@ -96,7 +96,7 @@ fn sums_of_doubles_keep_what_cancels() -> Result<()> {
     let of = first_seen(&device, &sum, &limit);
     let huge = f64::MAX;
     for values in [
-        // These cancel only between batches, after a sum beyond all doubles.
+        // The sum of each batch exceeds all doubles, but the sums of both batches cancel out.
         vec![huge, huge, huge, -huge, -huge, -huge],
         vec![1e300, 1.0, 1e-300, -1e300, -1.0, 1e-320],
         vec![f64::INFINITY, 1.0, 2.0, f64::NEG_INFINITY, 3.0, 4.0],

@@ -20,9 +20,9 @@ use crate::group::NullKeys;
 use crate::keys::{Column, Keys};
 use crate::tests::full;
 
-/// Limits for a part of some 150 rows, for one of thousands, and for all rows.
+/// Limits for parts of about 150 rows, for parts of thousands of rows, and for all rows.
 pub(super) const LIMITS: [u64; 3] = [60_000, 1_000_000, 1 << 40];
-/// The same, and none: each batch is a part.
+/// [`LIMITS`], and a limit of 1 byte, with which each batch is a part.
 const ALL_LIMITS: [u64; 4] = [1, 60_000, 1_000_000, 1 << 40];
 
 pub(super) fn device() -> Any {
@@ -40,7 +40,8 @@ impl Random {
     }
 }
 
-/// Rows of which `heavy` in ten have one key, and the others one of `keys`; one in nine is null.
+/// A table in which `heavy` of ten rows have one key, and the other rows have one of `keys` keys. One in nine of these
+/// is null.
 pub(super) fn table(seed: u64, rows: usize, keys: u64, heavy: u64) -> RecordBatch {
     let mut random = Random(seed);
     let drawn: Vec<Option<u64>> = (0..rows)
@@ -135,7 +136,7 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
         if how.has_right() {
             columns.extend([Output::Key(0), Output::Right(5), Output::Right(2), Output::Right(4)]);
         }
-        // All but one of the limits for each kind.
+        // For each kind, all limits except one.
         for (at, &bytes) in limits.iter().enumerate().filter(|(at, _)| full() || turn % limits.len() != *at) {
             let nulls = [NullEquality::NothingEquals, NullEquality::NullEquals][(turn / 2 + at) % 2];
             let limit = Limit::new(bytes);
@@ -171,7 +172,7 @@ fn check_join(left: &RecordBatch, right: &RecordBatch, on: &[(usize, usize)], li
 fn joins_under_a_limit_equal_joins_in_memory() -> Result<()> {
     check_join(&table(1, 3000, 2000, 0), &table(2, 6000, 2000, 0), &[(0, 0)], &LIMITS)?;
     check_join(&table(21, 90, 60, 2), &table(22, 200, 60, 2), &[(0, 0)], &ALL_LIMITS)?;
-    // One right key that does not fit in memory.
+    // The rows of one right key do not fit in memory.
     check_join(&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6), &[(0, 0)], &LIMITS[..2])?;
     check_join(&table(1, 0, 1, 0), &table(8, 6000, 500, 0), &[(0, 0)], &LIMITS[..2])
 }
@@ -179,7 +180,7 @@ fn joins_under_a_limit_equal_joins_in_memory() -> Result<()> {
 #[test]
 #[ignore = "slow: skewed keys and empty sides under all limits; CI runs it"]
 fn joins_of_skewed_keys_equal_joins_in_memory() -> Result<()> {
-    // One left key, which occurs about once on the right side.
+    // Half of the left rows have one key, which occurs about once on the right side.
     check_join(&table(3, 3000, 6000, 5), &table(4, 6000, 6000, 0), &[(0, 0)], &LIMITS)?;
     check_join(&table(5, 600, 20_000, 0), &table(6, 6000, 6000, 6), &[(0, 0)], &LIMITS)?;
     check_join(&table(7, 3000, 500, 0), &table(1, 0, 1, 0), &[(0, 0)], &LIMITS)
@@ -189,7 +190,7 @@ fn joins_of_skewed_keys_equal_joins_in_memory() -> Result<()> {
 fn joins_by_several_columns_and_types_equal_joins_in_memory() -> Result<()> {
     let (left, right) = (table(9, 2000, 300, 0), table(10, 5000, 3000, 1));
     check_join(&left, &right, &[(1, 1), (0, 0)], &LIMITS)?;
-    // The right key is narrower, and text is in a dictionary.
+    // The type of the right key is narrower, and text is in a dictionary.
     let narrow = right.column(0);
     let narrow: Int32Array = arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(narrow)
         .unary_opt(|key| i32::try_from(key).ok());
@@ -328,7 +329,7 @@ fn aggregates_of_no_column_count_rows() -> Result<()> {
     Ok(())
 }
 
-/// Lists of names in a dictionary, and of views; texts of which a batch exceeds the limit.
+/// Lists of names in a dictionary, and lists of views; texts that together exceed the limit in one batch.
 #[test]
 fn lists_and_long_texts_are_spilled_and_read_back() -> Result<()> {
     use arrow_array::builder::{ListBuilder, StringDictionaryBuilder, StringViewBuilder};

@@ -1,4 +1,4 @@
-//! Prepared joins return what `join` returns, whatever device, batches and file they come from.
+//! Prepared joins return the results of `join`, whatever the device, the batches and the file.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(crate) fn check(device: &Any, left: &Keys, right: &Keys, nulls: NullEquality
     }
 }
 
-/// A table with duplicate keys, nulls, text and a struct, in batches of this many rows.
+/// A table with duplicate keys, nulls, text and a struct, in batches of `rows_of_batch` rows.
 fn table(rows: usize, rows_of_batch: usize, under_nulls: i64) -> Vec<RecordBatch> {
     let batch = |start: usize| {
         let rows = start..rows.min(start + rows_of_batch);
@@ -111,7 +111,7 @@ fn files_depend_on_the_rows_alone() {
     let again = folder.path().join("again");
     opened.save(&again).expect("saved");
     assert!(fs::read(&again).expect("a file") == first);
-    // Other keys, rows or seeds have other digests.
+    // Digests differ if keys, rows or seeds do.
     let digest = |rows, on: &[&str]| prepared(cpu, table(rows, 1 << 20, 0), on).digest().expect("a digest");
     let options = PreparedOptions { seed: 1, ..PreparedOptions::default() };
     let batches = table(100, 100, 0);
@@ -130,7 +130,7 @@ fn threads_share_one_index_and_mapped_rows() {
     let (device, left) = (&devices()[0], left(5_000));
     prepared(device, batches.clone(), &["number", "text"]).save(file.path()).expect("saved");
     for device in devices() {
-        // SAFETY: no one writes to the file, which lies in a folder of temporary files.
+        // SAFETY: no one writes to the file, which is in a folder of temporary files.
         let mapped = unsafe { PreparedJoin::open_mapped(&device, file.path()) }.expect("mapped");
         let shared = Arc::new(mapped);
         std::thread::scope(|scope| {
@@ -197,10 +197,10 @@ fn damaged_files_are_refused() {
         damaged[byte] ^= 1 << (byte % 8);
         fs::write(path, damaged).expect("written");
         assert!(!bad_file(path).is_empty(), "byte {byte}");
-        // The checksum of mapped rows is not verified: other rows are found, and nothing panics.
-        // SAFETY: the file is not written to while it is mapped.
+        // The checksum of mapped rows is not verified: joins may return other rows, but nothing panics.
+        // SAFETY: no one writes to the file while it is mapped.
         if let Ok(mapped) = unsafe { PreparedJoin::open_mapped(device, path) } {
-            // Types may have changed.
+            // The damage may have changed types.
             let rows = mapped.index().join(&left, JoinKind::Left);
             mapped_rows += rows.map_or(0, |rows| {
                 mapped.take(&rows.right.expect("right rows"), &[0, 1, 2]).map_or(0, |rows| rows.num_rows())
