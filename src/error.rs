@@ -80,7 +80,7 @@ pub enum Error {
         pairs: u64,
         /// The number of slots.
         slots: u64,
-        /// The number of attempts, each with its own constants.
+        /// The number of attempts, each with other constants.
         attempts: u32,
         /// The number of pairs without a slot after the last attempt (classic: after the maximum number of moves).
         unplaced: u64,
@@ -94,7 +94,7 @@ pub enum Error {
         crowd.keys, crowd.which, crowd.most
     )]
     Crowded {
-        /// The number of attempts, each with its own constants.
+        /// The number of attempts, each with other constants.
         attempts: u32,
         /// The keys that share places, found in the last attempt.
         crowd: Crowd,

@@ -405,8 +405,8 @@ macro_rules! passes_of_registry {
 }
 crate::for_each_scheme!(passes_of_registry);
 
-/// The passes of schemes of 64-bit keys or values. Each pair of widths that the command uses is an implementation of
-/// its own, so that it is compiled here and not in each crate that uses it.
+/// The passes of schemes of 64-bit keys or values. Each pair of widths that the command uses has a separate
+/// implementation, so that it is compiled here and not in each crate that uses it.
 macro_rules! passes_of_widths {
     ($($scheme:ident: $(($key:ty, $value:ty))*;)*) => {$($(
         passes_of_any! { () $scheme<$key, $value>, () }

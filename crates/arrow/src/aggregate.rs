@@ -139,8 +139,8 @@ impl Aggregation {
 /// # Ok::<(), koel_arrow::Error>(())
 /// ```
 ///
-/// Columns of keys and values have their own types, or wider ones ([`Column::take_wide`]) if the groups have more than
-/// 2 GiB of text.
+/// Columns of keys and values have the types of their input columns, or wider types ([`Column::take_wide`]) if the
+/// groups have more than 2 GiB of text.
 ///
 /// # Errors
 /// [`Error::UnsupportedKey`], [`Error::UnsupportedValue`], [`Error::Uneven`], [`Error::Overflow`], or what koel

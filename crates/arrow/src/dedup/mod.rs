@@ -9,7 +9,7 @@
 //!          result   a bit per unit; and on request, the row that is kept in place of each row
 //! filter   the rows, or the text of rows, without the units whose bit is not set
 //!
-//! normalize.rs   what is ignored in comparisons       text.rs       columns of text of any layout
+//! normalize.rs   removal of ignored differences       text.rs       columns of text of any layout
 //! parameters.rs  parameters, checked                  signatures.rs signatures, in memory or in a temporary file
 //! ```
 //!

@@ -20,7 +20,7 @@ use super::Near;
 /// A word of a signature. Two words that should differ are equal with a probability of 2^-32.
 pub(super) type Word = u32;
 
-/// Computes signatures. Each thread has its own sketcher.
+/// Computes signatures. Each thread has a separate sketcher.
 #[derive(Debug)]
 pub(super) struct Sketcher {
     near: Near,

@@ -6,7 +6,7 @@
 //!
 //! Values are those of leaf.rs, so 7 as Int8 and 7 as UInt64 are the same value, and -0 is 0. Decimals, times,
 //! timestamps and durations are taken at the finer scale of the two tables. The value of a text is a hash of its bytes.
-//! Nulls have a hash of their own. If nulls are not equal, rows with a null are partitioned by their row numbers,
+//! All nulls have one hash. If nulls are not equal, rows with a null are partitioned by their row numbers,
 //! because they match nothing and would all be in one partition.
 //!
 //! Equal hashes do not prove that keys are equal: different keys with equal hashes are in the same partition.
