@@ -27,7 +27,7 @@ use serde_json::json;
 use super::columns::{batch, schema_of};
 use super::join::{From, Job, Out};
 use super::limited::place;
-use super::types::{NEVER_EQUAL, are_never_equal};
+use super::types::{NEVER_EQUAL, are_never_equal, is_string};
 use super::{On, Shape, check_distinct, pieces, wanted_columns};
 use crate::failure::{Failure, Result, Verdict};
 use crate::out;
@@ -232,7 +232,18 @@ fn to_failure(error: Error, with: &Path) -> Failure {
         Some(format!("--types {}={kind}", text::name(column)))
     };
     let path = text::path(with);
+    let types_of_text = |column: &str, own: &DataType, to: &DataType| {
+        kind_of(to).filter(|_| is_string(own)).map(|kind| format!("--types {}={kind}", text::name(column)))
+    };
+    let as_values = [types_of_text(left, left_type, right_type), types_of_text(right, right_type, left_type)];
     let advice = match (types(left, left_type, right_type), types(right, right_type, left_type)) {
+        // As text, `0001` does not equal 1.
+        (None, Some(there)) if let Some(here) = &as_values[0] => {
+            format!("give {here}, or build {path} anew with {there} to compare them as text")
+        }
+        (Some(here), None) if let Some(there) = &as_values[1] => {
+            format!("build {path} anew with {there}, or give {here} to compare them as text")
+        }
         (Some(here), Some(there)) => format!("give {here}, or build {path} anew with {there}"),
         (Some(here), None) => format!("give {here}"),
         (None, Some(there)) => format!("build {path} anew with {there}"),

@@ -115,7 +115,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("join people.csv cities.csv --on city=twn -o old.csv", "there is no column twn: did you mean town?"),
         (
             "join people.csv cities.csv --on city=age -o old.csv",
-            "left key `city` is Utf8 and right key `age` is Int64: give --types age=utf8",
+            "left key `city` is Utf8 and right key `age` is Int64: give --types city=int64, or --types age=utf8 to",
         ),
         ("join people.csv cities.csv --on city=town --columns nme", "there is no column `nme`"),
         ("join people.csv cities.csv --on name=town,name=country", "--on names column `name` twice"),

@@ -94,15 +94,18 @@ fn types_that_do_not_match_are_reported_with_the_option_that_helps() {
     folder.file("whole.csv", "k,y\n7,c\n8,d\n");
     folder.ok("convert whole.csv whole.arrow");
     let of = "left key `k` is Utf8 and right key `k` is Int64: give --types k=";
-    folder.refused("join text.csv whole.csv --on k", &format!("{of}utf8"));
-    folder.refused("join text.csv whole.arrow --on k", &format!("{of}utf8"));
+    let advice = format!("{of}int64, or --types k=utf8 to compare them as text");
+    folder.refused("join text.csv whole.csv --on k", &advice);
+    folder.refused("join text.csv whole.arrow --on k", &advice);
+    folder.file("flags.csv", "b,z\ntrue,e\n");
+    folder.refused("join flags.csv text.csv --on b=x", "give --types x=bool, or --types b=utf8 to compare");
     folder.file("half.csv", "k,z\n1.5,e\n");
     folder.refused("join whole.csv half.csv --on k", "give --types k=float64 (which rounds whole numbers beyond 2^53)");
     assert_eq!(folder.ok("join text.csv whole.csv --on k --types k=utf8"), "k,x,y\n8,b,d\n");
     assert_eq!(folder.ok("join text.csv whole.arrow --on k --types k=utf8"), "k,x,y\n8,b,d\n");
     assert_eq!(folder.ok("join text.csv whole.arrow --on k --types k=int64"), "k,x,y\n7,a,c\n8,b,d\n");
     folder.ok("convert text.csv text.arrow");
-    folder.refused("join text.arrow whole.arrow --on k", "give --types k=utf8");
+    folder.refused("join text.arrow whole.arrow --on k", "give --types k=int64, or --types k=utf8");
     for memory in ["", " --memory 64Mi"] {
         let join = format!("join text.arrow whole.arrow --on k{memory} --types k=");
         assert_eq!(folder.ok(&format!("{join}utf8")), "k,x,y\n8,b,d\n");
