@@ -167,8 +167,12 @@ fn errors_name_the_line_and_the_column() {
         ("{\"k\": 1}\n\n{\"k\": 2} x\n", "line 3: this is not a JSON object"),
         ("{\"k\": 1}\n[2]\n", "line 2: this line is not an object"),
         ("{\"k\": 1}\n{\"k\": \"x\"}\n", "line 2: column k: text where lines before have numbers"),
-        ("{\"k\": 1}\n{\"k\": 9223372036854775808}\n", "line 2: an integer does not fit in 64 bits"),
-        ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: an integer does not fit in 64 bits"),
+        ("{\"k\": -1}\n{\"k\": 9223372036854775808}\n", "line 2: column k: negative numbers and integers from 2^63 on"),
+        ("{\"k\": 1}\n{\"k\": 100000000000000000000}\n", "line 2: column k: an integer does not fit in 64 bits"),
+        (
+            "{\"o\": [{\"\\\"\": 100000000000000000000}], \"k\": 1}\n",
+            "line 1: column o: an integer does not fit in 64 bits",
+        ),
         ("{\"k\": 9007199254740993}\n{\"k\": 0.5}\n", "line 2: column k: doubles and integers beyond 2^53"),
         ("", "this file has no columns"),
         ("{}\n", "this file has no columns"),
@@ -177,6 +181,20 @@ fn errors_name_the_line_and_the_column() {
         folder.refused("unique a.ndjson --on k --device cpu", part);
     }
     folder.refused("unique a.ndjson --device cpu", "this file has no columns");
+}
+
+#[test]
+fn integers_from_2_to_the_63_on_are_unsigned() {
+    let folder = Folder::new();
+    let text = "k\n5\n18446744073709551615\n9223372036854775808\n";
+    folder.file("u64.csv", text);
+    folder.ok("convert u64.csv u64.ndjson");
+    for types in ["", " --types k=uint64", " --types k=utf8"] {
+        assert_eq!(folder.ok(&format!("convert u64.ndjson -{types}")), text, "{types}");
+    }
+    folder.refused("convert u64.ndjson - --types k=int64", "column k: `18446744073709551615` is not of the type int64");
+    folder.file("less.ndjson", "{\"k\":-1}\n");
+    folder.refused("convert u64.ndjson less.ndjson -", "less.ndjson: column k: negative numbers");
 }
 
 /// NDJSON is processed as it is read, CSV once it is in memory.
@@ -252,7 +270,7 @@ fn the_type_of_a_column_and_the_first_fault_are_those_of_the_whole_file() {
     let faults: [(&str, &str, usize); 3] = [
         ("{\"a\":1", "this is not a JSON object", last),
         (r#"{"a":"x"}"#, "column a: text where lines before have numbers", last),
-        (r#"{"a":12345678901234567890}"#, "an integer does not fit in 64 bits", 2),
+        (r#"{"a":123456789012345678901}"#, "column a: an integer does not fit in 64 bits", 2),
     ];
     for (line, reason, at) in faults {
         folder.file("fault.ndjson", text(&|row| (row == at || row == last + 1).then_some(line)));

@@ -23,6 +23,9 @@ pub(super) enum Shape {
         has_doubles: bool,
         /// Whether doubles do not represent all of the integers.
         has_large: bool,
+        has_negative: bool,
+        /// Whether an integer fits only in uint64.
+        has_unsigned: bool,
     },
     Text,
     List(Box<Shape>),
@@ -38,6 +41,7 @@ impl Shape {
             Shape::Null => DataType::Null,
             Shape::Boolean => DataType::Boolean,
             Shape::Number { has_doubles: true, .. } => DataType::Float64,
+            Shape::Number { has_unsigned: true, .. } => DataType::UInt64,
             Shape::Number { .. } => DataType::Int64,
             Shape::Text => DataType::Utf8,
             Shape::List(items) => DataType::List(Arc::new(items.field("item"))),
@@ -54,17 +58,27 @@ impl Shape {
                 *null = other;
                 Ok(())
             }
-            (Shape::Number { has_doubles, has_large }, Shape::Number { has_doubles: doubles, has_large: large }) => {
+            (
+                Shape::Number { has_doubles, has_large, has_negative, has_unsigned },
+                Shape::Number {
+                    has_doubles: doubles,
+                    has_large: large,
+                    has_negative: negative,
+                    has_unsigned: unsigned,
+                },
+            ) => {
                 *has_doubles |= doubles;
                 *has_large |= large;
-                if *has_doubles && *has_large {
-                    let column = text::name(column);
-                    return Err(format!(
-                        "column {column}: doubles and integers beyond 2^53, which doubles do not represent: write \
-                         these numbers in quotes, as text"
-                    ));
-                }
-                Ok(())
+                *has_negative |= negative;
+                *has_unsigned |= unsigned;
+                let what = if *has_doubles && *has_large {
+                    "doubles and integers beyond 2^53, which doubles do not represent"
+                } else if *has_negative && *has_unsigned {
+                    "negative numbers and integers from 2^63 on, which no type of 64 bits represents"
+                } else {
+                    return Ok(());
+                };
+                Err(format!("column {}: {what}: write these numbers in quotes, as text", text::name(column)))
             }
             (Shape::List(items), Shape::List(others)) => items.unite(*others, column),
             (Shape::Object(members), Shape::Object(others)) => unite(members, others, Some(column)),
@@ -124,10 +138,13 @@ pub(super) fn survey(line: &[u8], columns: &mut Columns) -> std::result::Result<
         let reason = reason.split(" at line ").next().unwrap_or_default();
         if error.is_data() { reason.into() } else { format!("this is not a JSON object, byte {at}: {reason}") }
     })?;
-    if has_long_integer(line) {
-        return Err("an integer does not fit in 64 bits: write it in quotes, as text".into());
+    match column_of_long_integer(line) {
+        Some(column) => {
+            let column = text::name(&column);
+            Err(format!("column {column}: an integer does not fit in 64 bits: write it in quotes, as text"))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn conflict(column: &str, what: &str, before: &str) -> String {
@@ -137,19 +154,34 @@ fn conflict(column: &str, what: &str, before: &str) -> String {
     )
 }
 
-/// Whether a number without a fraction or exponent, outside of texts, exceeds 64 bits; the parser makes it a double.
-fn has_long_integer(line: &[u8]) -> bool {
+/// The column of a number without a fraction or exponent that exceeds 64 bits; the parser makes it a double.
+fn column_of_long_integer(line: &[u8]) -> Option<String> {
     let (mut at, mut is_text) = (0, false);
+    // Where the last text begins, and the last name of a column; the depth of objects and lists.
+    let (mut start, mut column, mut depth) = (0, 0..0, 0);
     while at < line.len() {
         match line[at] {
             b'\\' if is_text => at += 1,
-            b'"' => is_text = !is_text,
+            b'"' => {
+                is_text = !is_text;
+                if is_text {
+                    start = at;
+                } else if depth == 1 && line[at + 1..].trim_ascii_start().starts_with(b":") {
+                    column = start..at + 1;
+                }
+            }
+            b'{' | b'[' if !is_text => depth += 1,
+            b'}' | b']' if !is_text => depth -= 1,
             b'0'..=b'9' | b'-' if !is_text => {
                 let is_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
                 let length = line[at..].iter().take_while(|byte| is_number(byte)).count();
                 let number = std::str::from_utf8(&line[at..at + length]).unwrap_or_default();
-                if length > 18 && !number.contains(['.', 'e', 'E']) && number.parse::<i64>().is_err() {
-                    return true;
+                if length > 18
+                    && !number.contains(['.', 'e', 'E'])
+                    && number.parse::<i64>().is_err()
+                    && number.parse::<u64>().is_err()
+                {
+                    return Some(serde_json::from_slice(&line[column]).unwrap_or_default());
                 }
                 at += length - 1;
             }
@@ -157,7 +189,7 @@ fn has_long_integer(line: &[u8]) -> bool {
         }
         at += 1;
     }
-    false
+    None
 }
 
 /// Adds the type of one value to those before.
@@ -205,15 +237,21 @@ impl<'de> Visitor<'de> for Values<'_> {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> std::result::Result<(), E> {
-        self.is(Shape::Number { has_doubles: false, has_large: number.unsigned_abs() > EXACT })
+        self.is(Shape::Number {
+            has_doubles: false,
+            has_large: number.unsigned_abs() > EXACT,
+            has_negative: number < 0,
+            has_unsigned: false,
+        })
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<(), E> {
-        self.is(Shape::Number { has_doubles: false, has_large: number > EXACT })
+        let has_unsigned = i64::try_from(number).is_err();
+        self.is(Shape::Number { has_doubles: false, has_large: number > EXACT, has_negative: false, has_unsigned })
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> std::result::Result<(), E> {
-        self.is(Shape::Number { has_doubles: true, has_large: false })
+        self.is(Shape::Number { has_doubles: true, has_large: false, has_negative: false, has_unsigned: false })
     }
 
     fn visit_str<E: Error>(self, _: &str) -> std::result::Result<(), E> {
