@@ -11,6 +11,7 @@
 //! 007, +5, 1 000    text, because numbers would be written without the zeros or signs; also what 64 bits do not hold
 //! ```
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, TimeUnit};
@@ -34,50 +35,45 @@ pub(crate) enum Kind {
     Utf8,
 }
 
+/// The names of each type but decimals: koel's own first, then those of Arrow, of tables' keys and of SQL, in lower case.
+const NAMES: [(Kind, &[&str]); 10] = [
+    (Kind::Int32, &["int32", "i32", "int", "integer"]),
+    (Kind::Int64, &["int64", "i64", "bigint"]),
+    (Kind::UInt32, &["uint32", "u32"]),
+    (Kind::UInt64, &["uint64", "u64"]),
+    (Kind::Float64, &["float64", "f64", "float", "double"]),
+    (Kind::Utf8, &["utf8", "largeutf8", "utf8view", "string", "text", "varchar"]),
+    (Kind::Bool, &["bool", "boolean"]),
+    (Kind::Date32, &["date32", "date"]),
+    (Kind::Timestamp { is_utc: false }, &["timestamp"]),
+    (Kind::Timestamp { is_utc: true }, &["timestamp_utc", "timestamptz"]),
+];
+
 impl Kind {
-    /// The type of a name.
+    /// The type of a name, whose case does not matter.
     pub(super) fn named(name: &str) -> Result<Kind, String> {
-        Ok(match name {
-            "int32" => Kind::Int32,
-            "int64" => Kind::Int64,
-            "uint32" => Kind::UInt32,
-            "uint64" => Kind::UInt64,
-            "float64" => Kind::Float64,
-            "bool" => Kind::Bool,
-            "date32" => Kind::Date32,
-            "timestamp" => Kind::Timestamp { is_utc: false },
-            "timestamp_utc" => Kind::Timestamp { is_utc: true },
-            "utf8" => Kind::Utf8,
-            _ => Kind::decimal(name).ok_or_else(|| {
-                format!(
-                    "`{name}` is not a column type: use int32, int64, uint32, uint64, float64, utf8, bool, date32, \
-                     timestamp, timestamp_utc or decimal(p,s), of up to 38 digits"
-                )
-            })?,
+        let lower = name.trim().to_ascii_lowercase();
+        let known = NAMES.iter().find(|(_, names)| names.contains(&lower.as_str())).map(|&(kind, _)| kind);
+        known.or_else(|| Kind::decimal(&lower)).ok_or_else(|| {
+            let own = NAMES.map(|(_, names)| names[0]).join(", ");
+            format!("`{name}` is not a column type: use {own} or decimal(p,s), of up to 38 digits")
         })
     }
 
     fn decimal(name: &str) -> Option<Kind> {
-        let (precision, scale) = name.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+        let (of, numbers) = name.strip_suffix(')')?.split_once('(')?;
+        let (precision, scale) = numbers.split_once(',')?;
         let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
-        let fits = (1..=38).contains(&precision) && (0..=precision as i8).contains(&scale);
+        let is_decimal = matches!(of, "decimal" | "decimal128" | "numeric");
+        let fits = is_decimal && (1..=38).contains(&precision) && (0..=precision as i8).contains(&scale);
         fits.then_some(Kind::Decimal(precision, scale))
     }
 
     /// What messages call it.
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> Cow<'static, str> {
         match self {
-            Kind::Int32 => "int32",
-            Kind::Int64 => "int64",
-            Kind::UInt32 => "uint32",
-            Kind::UInt64 => "uint64",
-            Kind::Float64 => "float64",
-            Kind::Bool => "bool",
-            Kind::Date32 => "date32",
-            Kind::Timestamp { is_utc: false } => "timestamp",
-            Kind::Timestamp { is_utc: true } => "timestamp_utc",
-            Kind::Decimal(..) => "decimal(p,s) that was given",
-            Kind::Utf8 => "utf8",
+            Kind::Decimal(precision, scale) => format!("decimal({precision},{scale})").into(),
+            _ => NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, names)| names[0]).into(),
         }
     }
 

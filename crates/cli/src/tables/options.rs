@@ -38,7 +38,7 @@ pub struct TextReading {
     /// Types of columns [default: detected]
     ///
     /// As name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp, timestamp_utc,
-    /// decimal(p,s). The default in CSV is a type that fits all rows of the file, or text if float64 would change a
+    /// decimal(p,s), or a name of SQL, such as bigint or text. The default in CSV is a type that fits all rows of the file, or text if float64 would change a
     /// number. Columns of other formats are converted; a value that the type does not hold exactly is an error, except
     /// that float64 rounds. Of two files, the option applies to both.
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
@@ -146,7 +146,11 @@ mod tests {
         let expected = vec![("a".into(), Kind::Int64), ("b=c".into(), Kind::Decimal(10, 2)), ("d".into(), Kind::Utf8)];
         assert_eq!(types("a=int64,b=c=decimal(10,2),d=utf8"), Ok(Types(expected)));
         assert_eq!(types("\"a, b\"=decimal(3, 1)"), Ok(Types(vec![("a, b".into(), Kind::Decimal(3, 1))])));
-        for (text, part) in [("a", "name=type"), ("a=int", "int64"), ("a=utf8,a=bool", "two types")] {
+        let sql = ["a=STRING", "b=Float64", "c=LargeUtf8", "d=bigint", "e=Decimal128(3, 1)", "f=Date"];
+        let expected = [Kind::Utf8, Kind::Float64, Kind::Utf8, Kind::Int64, Kind::Decimal(3, 1), Kind::Date32];
+        let found = types(&sql.join(",")).map(|types| types.0.into_iter().map(|(_, kind)| kind).collect());
+        assert_eq!(found, Ok(expected.to_vec()));
+        for (text, part) in [("a", "name=type"), ("a=words", "int64"), ("a=utf8,a=bool", "two types")] {
             assert!(types(text).is_err_and(|error| error.contains(part)), "{text}");
         }
         assert!(types("a=decimal(39,2)").is_err() && types("a=decimal(5,6)").is_err());

@@ -59,6 +59,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         ("convert missing.csv b.csv", "missing.csv: "),
         ("convert a.csv b.csv --columns id,nam", "there is no column nam: did you mean name?"),
         ("convert a.csv b.csv --types prise=int64", "there is no column prise: did you mean price?"),
+        ("convert a.csv b.csv --types price=decimal(3,0)", "is not of the type decimal(3,0): correct it"),
         ("convert a.csv b.csv --types price=int64", "a.csv, line 2: column price: `1.5` is not of the type int64"),
         ("convert a.csv b.csv --types price=money", "is not a column type"),
         ("convert a.csv none/b.csv", "there is no such folder"),

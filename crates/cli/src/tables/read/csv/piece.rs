@@ -218,14 +218,15 @@ impl<'a> Pass<'a> {
                 return Ok(());
             }
         }
-        let name = column.kind.name();
+        let kind = column.kind;
         column.cells.push(field).map_err(|refusal| {
             let what = match refusal {
                 Refusal::Type => {
                     format!(
-                        "{} is not of the type {name}: correct it, give the column another of --types, or give \
+                        "{} is not of the type {}: correct it, give the column another of --types, or give \
                          --null-value if it stands for a null",
-                        fields::shown(field)
+                        fields::shown(field),
+                        kind.name()
                     )
                 }
                 Refusal::Length => "the texts of these rows are longer than 2 GiB: remove the column".into(),
