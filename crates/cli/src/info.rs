@@ -19,7 +19,7 @@ use super::scheme::{self, Described};
 use super::structure::{
     About, Structure, Types, key_type_json, of_map, of_multi_table, of_numbering_table, of_set, unknown,
 };
-use super::{out, text};
+use super::{out, query, text};
 
 /// Show and check a table file
 #[derive(clap::Args)]
@@ -34,8 +34,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     Threads::default().apply()?;
+    if begins_with(&args.table, b"koelside") {
+        return query::prepared::print_info(&args.table, args.json);
+    }
     let info = read_info(&args.table).map_err(|error| match error {
-        Error::BadFile { .. } if !is_of_koel(&args.table) => {
+        Error::BadFile { .. } if !begins_with(&args.table, b"koel") => {
             Failure::Input(format!("{error}: `koel info` shows tables that `koel build` wrote"))
         }
         error => error.into(),
@@ -43,10 +46,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     Info { args, info: &info }.run()
 }
 
-/// Whether the file starts with the magic number of koel's files. A pipe, already read, does not.
-fn is_of_koel(path: &Path) -> bool {
-    let mut head = [0; 4];
-    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *b"koel"
+/// Whether a file starts with a magic number. A pipe is not read.
+fn begins_with<const N: usize>(path: &Path, magic: &[u8; N]) -> bool {
+    let mut head = [0; N];
+    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *magic
 }
 
 struct Info<'a> {

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, SchemaRef};
+use koel::Cpu;
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel_arrow::{
@@ -83,6 +84,43 @@ impl Build<'_> {
         }
         Ok(Verdict::Fine)
     }
+}
+
+/// Prints what is in the file of a prepared side, which is read and checked.
+pub(crate) fn print_info(path: &Path, is_json: bool) -> Result<Verdict> {
+    let prepared = PreparedJoin::open(&Any::Cpu(Cpu::new()), path)?;
+    let (rows, digest) = (prepared.len() as u64, prepared.digest()?.to_string());
+    let file_bytes = path.metadata().map_err(|error| Failure::io(path, &error))?.len();
+    let columns: Vec<_> = prepared.schema().fields().iter().map(|field| (field.name(), field.data_type())).collect();
+    let key: Vec<_> = prepared.on().iter().map(|&at| columns[at]).collect();
+    let is_null_equal = prepared.nulls() == NullEquality::NullEquals;
+    if is_json {
+        let column = |(name, of): &(&String, &DataType)| json!({ "name": name, "type": of.to_string() });
+        out::print_json(&json!({
+            "table": "join", "rows": rows, "key": key.iter().map(column).collect::<Vec<_>>(),
+            "columns": columns.iter().map(column).collect::<Vec<_>>(), "nulls_equal": is_null_equal,
+            "digest": digest, "file_bytes": file_bytes,
+        }))?;
+        return Ok(Verdict::Fine);
+    }
+    let typed = |columns: &[(&String, &DataType)]| {
+        columns.iter().map(|(name, of)| format!("{} {of}", text::name(name))).collect::<Vec<_>>().join(", ")
+    };
+    out::print(&format!(
+        "{}: {}\n\
+         table     the right side of joins, for `koel join --with`\n\
+         key       {}; nulls are {}\n\
+         columns   {}\n\
+         file      {} bytes\n\
+         digest    {digest}",
+        text::path(path),
+        text::counted(rows, "row"),
+        typed(&key),
+        if is_null_equal { "equal" } else { "not equal" },
+        typed(&columns),
+        text::grouped(file_bytes),
+    ))?;
+    Ok(Verdict::Fine)
 }
 
 /// Joins the left files of a job with the prepared side in a file.

@@ -47,6 +47,19 @@ fn advice_on_types_of_keys_works() {
 }
 
 #[test]
+fn info_shows_what_is_in_the_file() {
+    let folder = folder();
+    let built = folder.json("build cities.csv --key age --columns town -o ages.koel --json");
+    let info = folder.json("info ages.koel --json");
+    assert_eq!((&info["rows"], &info["digest"]), (&built["rows"], &built["digest"]));
+    assert_eq!(info["key"], serde_json::json!([{ "name": "age", "type": "Int64" }]));
+    let said = folder.ok("info ages.koel");
+    assert!(said.contains("key       age Int64; nulls are not equal\n"), "{said}");
+    folder.file("cut.koel", &folder.bytes("ages.koel")[..100]);
+    folder.refused("info cut.koel", "it was cut short");
+}
+
+#[test]
 fn joins_with_a_file_equal_joins_with_the_table() {
     let folder = folder();
     for nulls in ["", "--nulls-equal"] {

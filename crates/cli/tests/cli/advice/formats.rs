@@ -26,7 +26,7 @@ pub(super) const FORMATS: &[Case] = &[
     ),
     ("koel unique objects.ndjson", "name the columns of the key by --on", "koel unique objects.ndjson --on a"),
     ("koel info pairs.csv", "tables that `koel build` wrote", "koel info pairs.koel"),
-    ("koel info side.koel", "`koel join --with` reads it", "koel join names.csv --with side.koel"),
+    ("koel lookup side.koel names.csv", "`koel join --with` reads it", "koel join names.csv --with side.koel"),
     ("koel lookup tables pairs.csv", "use a plain file", "koel lookup pairs.koel pairs.csv"),
     (
         "cat pairs.koel | koel lookup /dev/stdin pairs.csv",
