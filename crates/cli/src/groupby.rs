@@ -13,8 +13,9 @@ use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
-With --by, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
-.npy, also compressed by gzip or zstd. Several files must have the same columns.
+With --by, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV,
+NDJSON or .npy, also compressed by gzip or zstd. Several files must have the
+same columns.
 --agg takes count (of rows) and FUNCTION:COLUMN, where FUNCTION is count (of
 values), sum, min, max, mean (or avg), nunique (or count_distinct), first or
 last; NAME=FUNCTION:COLUMN names the column of the result. Nulls are not counted
@@ -50,6 +51,12 @@ Examples:
   koel groupby lineitem.parquet --by l_returnflag,l_linestatus \\
     --agg count,sum:l_quantity,avg_price=mean:l_extendedprice";
 
+const AGGREGATES: &str = "\
+Aggregates, separated by commas: count of rows (the default), or FUNCTION:COLUMN
+
+FUNCTION is count (of values), sum, min, max, mean, nunique (distinct values), first or last, as in count,sum:price. \
+NAME=FUNCTION:COLUMN names the result. Without --by: count, sum, mean, min or max, of the values.";
+
 /// Group rows by key: count, sum, mean, min, max and others
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -59,11 +66,11 @@ pub(crate) struct Args {
     /// Several files are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Aggregates, comma-separated
-    ///
-    /// count, sum, mean, min or max; with --by also FUNCTION:COLUMN, see below.
-    #[arg(long, value_name = "NAMES", default_value = "count")]
-    #[arg(value_parser = query::groupby::requested)]
+    #[arg(long, value_name = "LIST", default_value = "count", hide_default_value = true, value_parser = query::groupby::requested)]
+    #[arg(
+        help = "count (default) or FUNCTION:COLUMN,.., e.g. sum:price\nwith count, sum, min, max, mean, nunique, first, last"
+    )]
+    #[arg(long_help = AGGREGATES)]
     agg: Vec<names::List<AggregateSpec>>,
     #[command(flatten)]
     keys: KeyOptions,
@@ -88,6 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let requested = args.agg.concat();
     let (by, aggregates, reading) = match args.columns.by() {
         Some(by) => {
+            args.reading.check_value(false)?;
             args.rows.check_tables(&paths, &[])?;
             (by, requested, Reading::Named(&named))
         }

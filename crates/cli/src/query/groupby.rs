@@ -53,6 +53,9 @@ pub(crate) fn requested(text: &str) -> std::result::Result<names::List<Aggregate
 }
 
 fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
+    // It may be the part of a column's name after a comma.
+    let follows_comma = text.starts_with(' ');
+    let text = text.trim();
     let (name, rest) = match names::split_once(text, '=', &[':'])? {
         Some((name, rest)) => (Some(name), rest),
         None => (None, text),
@@ -65,16 +68,22 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
         return Err("a column has no name: write FUNCTION:COLUMN, or NAME=FUNCTION:COLUMN".into());
     }
     // What SQL and other tools call them.
-    let usual = match function {
-        "avg" => "mean",
-        "count_distinct" => "nunique",
-        other => other,
+    let known = |name: &str| {
+        let usual = match name {
+            "avg" => "mean",
+            "count_distinct" => "nunique",
+            other => other,
+        };
+        Function::ALL.into_iter().find(|known| known.name() == usual)
     };
-    let Some(&function) = Function::ALL.iter().find(|known| known.name() == usual) else {
+    let Some(function) = known(function) else {
+        let call = rest.strip_suffix(')').and_then(|call| call.split_once('('));
+        let turned = column.map(|last| (last, function)).or(call).filter(|(function, _)| known(function).is_some());
+        if let Some((function, column)) = turned {
+            return Err(format!("`{rest}` is not an aggregate: write {function}:{column}"));
+        }
         let all = Function::ALL.map(Function::name).join(", ");
-        // What follows a comma in the name of a column.
-        let comma =
-            if function.starts_with(' ') { "; a name with a comma is in quotes, as in sum:\"a, b\"" } else { "" };
+        let comma = if follows_comma { "; a name with a comma is in quotes, as in sum:\"a, b\"" } else { "" };
         return Err(format!("`{function}` is not an aggregate: give one of {all}{comma}"));
     };
     let unquoted = |name: Option<&str>| name.map(names::name).transpose();
@@ -89,7 +98,7 @@ pub(crate) struct Options {
     ///
     /// For tables of named columns: Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy. Keys may be of any type, and --agg
     /// takes FUNCTION:COLUMN,..
-    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
+    #[arg(long, alias = "on", value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "values", "key", "skip_nulls"])]
     by: Option<Vec<names::List<String>>>,
     #[command(flatten)]
@@ -129,7 +138,10 @@ impl Job<'_> {
                 Some(column) if !of.contains(column) => of.push(column.clone()),
                 None if requested.function != Function::Count => {
                     let name = requested.function.name();
-                    return Err(Failure::Input(format!("--agg {name} of which column? Write {name}:COLUMN")));
+                    return Err(Failure::Input(format!(
+                        "--agg {name} of which column? Write {name}:COLUMN, and a name with a comma in quotes, as in \
+                         sum:\"a, b\""
+                    )));
                 }
                 _ => (),
             }
