@@ -104,10 +104,18 @@ pub(crate) struct Args {
     device: TableDevices,
 }
 
-/// What is wrong with the arguments if they include an option of hash tables, which `koel join` had before.
-pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
+/// What is wrong with the arguments of `koel join` if RIGHT is missing, or if they include an option of hash tables, which
+/// it had before.
+pub(crate) fn wrong_arguments(error: &clap::Error) -> Option<String> {
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     let is_join = std::env::args_os().skip(1).find(|argument| !is_option(argument)).is_some_and(|name| name == "join");
+    let is_missing = |all: &[String]| all.iter().any(|name| name == "<RIGHT>");
+    if let (true, Some(ContextValue::Strings(all))) = (is_join, error.get(ContextKind::InvalidArg))
+        && is_missing(all)
+    {
+        let advice = "give it, or --with FILE for a file of `koel build --columns`";
+        return Some(format!("the right side of the join, <RIGHT>, is missing: {advice}"));
+    }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let table = <TableOptions as clap::Args>::augment_args(clap::Command::new("join"));
     let is_known = table.get_arguments().any(|known| known.get_long() == option.strip_prefix("--"));
@@ -128,6 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let unnamed = args.reading.with_any_values(args.values.values).naming("--on");
     let (on, reading) = match args.columns.on() {
         Some(on) => {
+            args.reading.check_value(false)?;
             args.output.check_tables(&paths, &[])?;
             (on, Reading::Named(&named))
         }

@@ -70,7 +70,7 @@ Examples:
 
 /// Look up keys in a table file
 #[derive(clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("value", |value| value.hide(true)))]
 pub(crate) struct Args {
     /// A table file, written by `koel build`
     table: PathBuf,

@@ -11,9 +11,9 @@ use super::tables::read::rows::{KEY, Payload};
 use super::tables::read::several::matching;
 
 const EXAMPLES: &str = "\
-With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV or
-.npy, also compressed by gzip or zstd. The columns of --on are its key. Several
-files must have the same columns.
+With --on, INPUT is a table of named columns: Parquet, Arrow IPC, CSV, TSV,
+NDJSON or .npy, also compressed by gzip or zstd. The columns of --on are its
+key. Several files must have the same columns.
 
 Without --on, INPUT is CSV, TSV, .npy, FASTA or FASTQ, also compressed by gzip
 or zstd, or with --key a table, as for `koel build`; of two columns the first is
@@ -38,7 +38,7 @@ Examples:
 
 /// List the distinct keys of a table or a column
 #[derive(clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("value", |value| value.hide(true)))]
 pub(crate) struct Args {
     /// A table (--on), or a column of keys; `-` is stdin
     ///
@@ -77,6 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let named = args.reading.of_tables(is_spooled);
     let unnamed = args.reading.clone().naming("--on");
     let on = args.columns.on();
+    args.reading.check_value(false)?;
     let (by, reading) = match &on {
         Some(on) => {
             args.rows.check_tables(&paths, inverse.as_slice())?;
@@ -84,7 +85,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         }
         None => {
             args.columns.check_unused()?;
-            args.reading.check_value(false)?;
             args.reading.check_rows_kept("--inverse", inverse.is_some())?;
             query::refuse_tables(&paths, &args.reading, "--on")?;
             args.rows.check_files(&paths, inverse.as_slice())?;

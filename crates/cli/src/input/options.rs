@@ -50,9 +50,9 @@ pub struct ReadOptions {
     pub are_kmers: bool,
     /// First row of text is a header: auto, yes, no
     ///
-    /// Whether the first row of CSV or TSV names the columns. `auto`, the default: if nothing in it looks like a key
-    /// and rows follow. With named columns (--key, --on, --by), `auto` is: if all of it is text, not a number, date or
-    /// boolean; the default is then `yes`.
+    /// Whether the first row of CSV or TSV names the columns. With named columns (--key, --on, --by) the default is
+    /// `yes`, and `auto` means: if all of it is text, not a number, date or boolean. For rows without names the default
+    /// is `auto`: if nothing in it looks like a key and rows follow.
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub header: Option<Header>,
     /// Type of keys: u32, i32, u64 or i64

@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Key columns, separated by commas
     ///
     /// For tables of named columns: Parquet, Arrow IPC, CSV, TSV, NDJSON or .npy. Keys may be of any type.
-    #[arg(long, value_name = "NAME,..", value_parser = names::names)]
+    #[arg(long, alias = "by", value_name = "NAME,..", value_parser = names::names)]
     #[arg(conflicts_with_all = ["kmer", "canonical_kmers", "other_letters", "keys", "key", "skip_nulls"])]
     on: Option<Vec<List<String>>>,
     /// Columns of the result [default: those of --on]
