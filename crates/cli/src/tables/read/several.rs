@@ -56,7 +56,14 @@ pub(crate) fn matching(arguments: &[impl AsRef<Path>], outputs: &[Option<&Path>]
         let wrong = |why: &dyn std::fmt::Display| Failure::Input(format!("{pattern}: {why}"));
         let before = paths.len();
         for path in glob::glob(pattern).map_err(|error| wrong(&error))? {
-            paths.push(path.map_err(|error| wrong(&error))?);
+            let path = path.map_err(|error| wrong(&error))?;
+            if path.is_dir() {
+                let folder = text::path(&path);
+                return Err(wrong(&format!(
+                    "it matches the folder {folder}, and patterns are of files: name the folder, or add /* to the pattern"
+                )));
+            }
+            paths.push(path);
         }
         if paths.len() == before {
             return Err(wrong(&"there is no such file, and as a pattern it matches none"));

@@ -45,6 +45,12 @@ pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     if let Some(other) = there.iter().find(is_part) {
         meant = format!("write a name with a comma in quotes, as in '\"{}\"': ", text::name(other));
     }
+    let delimiters = [(';', "';'"), ('|', "'|'"), ('\t', "tab")];
+    if let [only] = there
+        && let Some((_, delimiter)) = delimiters.iter().find(|(delimiter, _)| only.contains(*delimiter))
+    {
+        meant = format!("if the delimiter is not a comma, give --delimiter {delimiter}: ");
+    }
     let listed = listed(there);
     name.fail(format!("there is no column {}: {meant}the columns are {listed}", text::name(column)))
 }
