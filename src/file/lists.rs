@@ -119,7 +119,9 @@ impl<'a> Lists<'a> {
         let here = |words: u64| usize::try_from(words).map_err(|_| section.bad("it is too large for this machine"));
         let (starts, values) = (here(keys + 1)?, here(pairs)?);
         if length < base {
-            return Err(section.bad(format!("its header speaks of {pairs} pairs, which {length} bytes do not hold")));
+            return Err(section.bad(format!(
+                "the file is truncated: its header promises {pairs} pairs, but it has only {length} bytes"
+            )));
         }
         let base = section.base + base;
         Ok(Lists { section, header, starts, values, base })

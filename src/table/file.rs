@@ -128,7 +128,9 @@ impl<'a> Source<'a> {
         let settings = header.words.checked_mul(8).and_then(|bytes| (length - HEADER_BYTES as u64).checked_sub(bytes));
         if !settings.is_some_and(Trailer::has_length) {
             let words = header.words;
-            return Err(section.bad(format!("its header speaks of {words} words, which {length} bytes do not hold")));
+            return Err(section.bad(format!(
+                "the file is truncated: its header promises {words} words, but it has only {length} bytes"
+            )));
         }
         Ok(Source { section, header, start })
     }

@@ -50,11 +50,12 @@ impl fmt::Display for Failure {
         match self {
             Failure::Koel(koel::Error::DuplicateKey { key }) => f.write_str(&given_twice(key)),
             Failure::Koel(error @ koel::Error::NoDevice { .. }) => write!(f, "{error} (`koel devices` lists them)"),
-            Failure::Koel(koel::Error::Spill { folder, source }) => write!(
-                f,
-                "temporary files in {}: {source}: free some space there, or set TMPDIR to another folder",
-                text::path(folder)
-            ),
+            Failure::Koel(koel::Error::Spill { folder, source }) => {
+                let advice =
+                    if source.kind() == io::ErrorKind::NotFound { "create it" } else { "free some space there" };
+                let folder = text::path(folder);
+                write!(f, "temporary files in {folder}: {source}: {advice}, or set TMPDIR to another folder")
+            }
             Failure::Koel(error) => error.fmt(f),
             Failure::Input(message) | Failure::Wrong(message) => f.write_str(message),
             Failure::ClosedPipe => f.write_str("the output was closed"),

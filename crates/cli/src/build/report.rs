@@ -72,7 +72,7 @@ impl Build<'_> {
         let dropped = match rows.saturating_sub(about.pairs) {
             0 => String::new(),
             copies => {
-                format!(" of {} ({} with a key that was there)", text::counted(rows, "row"), text::grouped(copies))
+                format!(" from {} ({} with a duplicate key)", text::counted(rows, "row"), text::counted(copies, "row"))
             }
         };
         let summary = format!(

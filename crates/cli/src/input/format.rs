@@ -34,7 +34,7 @@ impl Format {
             // A message of a stream begins so, and no text.
             [0xff, 0xff, 0xff, 0xff, ..] => Ok(Format::IpcStream),
             [b'F', b'E', b'A', b'1', ..] => {
-                Err(name.fail("this is Feather of version 1: write it anew as version 2, which is Arrow IPC"))
+                Err(name.fail("this is Feather of version 1: write it again as version 2, which is Arrow IPC"))
             }
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Format::Npy),
             _ => Format::of_text(head, name),

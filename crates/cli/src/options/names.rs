@@ -11,7 +11,13 @@ pub(crate) fn all<T: Clone>(given: Option<&Vec<List<T>>>) -> Option<Vec<T>> {
 
 /// A list of names.
 pub(crate) fn names(text: &str) -> Result<List<String>, String> {
-    split(text, &[])?.into_iter().map(name).collect()
+    let items = split(text, &[])?;
+    if items.contains(&"") {
+        return Err(format!(
+            "a name in `{text}` is empty: remove the comma, or write \"\" for a column without a name"
+        ));
+    }
+    items.into_iter().map(name).collect()
 }
 
 /// A list of items, each of them parsed. Besides the start of an item, a quote opens after one of the characters
@@ -69,7 +75,7 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 
 /// A name as these lists take it.
 pub(crate) fn quoted(name: &str) -> String {
-    if name.contains([',', '=', ':']) || name.starts_with('"') {
+    if name.is_empty() || name.contains([',', '=', ':']) || name.starts_with('"') {
         format!("\"{}\"", name.replace('"', "\"\""))
     } else {
         name.into()
@@ -88,7 +94,7 @@ mod tests {
             ("\"last, first\",v", &["last, first", "v"]),
             ("5\" pipe,\"5\"\" pipe\"", &["5\" pipe", "5\" pipe"]),
             ("\"\"\"\",a", &["\"", "a"]),
-            ("", &[""]),
+            ("\"\"", &[""]),
             ("a,\"\"", &["a", ""]),
         ] {
             let expected: Vec<String> = expected.iter().map(|&name| name.into()).collect();
@@ -96,6 +102,7 @@ mod tests {
             let quoted: Vec<String> = expected.iter().map(|name| super::quoted(name)).collect();
             assert_eq!(names(&quoted.join(",")), Ok(expected));
         }
+        assert!(["", "a,", ",a"].iter().all(|text| names(text).is_err_and(|error| error.contains("is empty"))));
         assert!(names("\"a,b").is_err_and(|error| error.contains("never closed")));
         assert!(names("\"a\"b").is_err_and(|error| error.contains("twice")));
     }

@@ -62,7 +62,8 @@ const LEAST_MEMORY: u64 = 64 << 20;
 
 /// Bytes of memory: a count, and a B behind it or not.
 pub fn memory(text: &str) -> std::result::Result<u64, String> {
-    match count(text.strip_suffix('B').unwrap_or(text))? {
+    let bytes = count(text.strip_suffix('B').unwrap_or(text));
+    match bytes.map_err(|_| format!("`{text}` is not a size of memory: give one like 300M, 4G or 16Gi"))? {
         bytes if bytes >= LEAST_MEMORY => Ok(bytes),
         _ => Err(format!("a memory limit is at least {}Mi", LEAST_MEMORY >> 20)),
     }
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(memory("4GB"), Ok(4_000_000_000));
         assert_eq!(memory("1.5GiB"), Ok(3 << 29));
         assert!(memory("10M").is_err_and(|error| error.contains("64Mi")));
-        assert!(memory("much").is_err() && memory("B").is_err());
+        assert!(memory("much").is_err_and(|error| error.contains("16Gi")) && memory("B").is_err());
     }
 
     #[test]

@@ -41,18 +41,20 @@ Examples:
 
 /// Mark the rows of a table whose key occurs in another table
 #[derive(clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("letters", |letters| letters.hide(true)))]
 pub(crate) struct Args {
     /// The table; `-` is stdin
     ///
     /// A pattern in quotes, such as 'orders/*.parquet', names several files, which are read as one.
     table: PathBuf,
-    /// The table of keys to search; the same
+    /// The table of keys to look up rows in
+    ///
+    /// Patterns and `-` work as for TABLE.
     keys: PathBuf,
     /// Key columns of both: NAME, or LEFT=RIGHT
     ///
     /// Separated by commas, as LEFT=RIGHT if the names in TABLE and KEYS differ.
-    #[arg(long, value_name = "NAME,..", value_parser = super::on, required = true)]
+    #[arg(long, alias = "by", value_name = "NAME,..", value_parser = super::on, required = true)]
     on: Vec<List<On>>,
     /// Columns of the result [default: all]
     ///
@@ -120,7 +122,10 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Err(progress) => job.in_memory(progress)?,
     };
     let Found { rows, there, keys, read, isin } = found;
-    let sentence = format!("{there} of {} have their key there", text::counted(rows, "row"));
+    let sentence = {
+        let verb = if there == 1 { "has" } else { "have" };
+        format!("{} of {} {verb} a key that occurs in KEYS", text::grouped(there), text::counted(rows, "row"))
+    };
     args.output.summarize(&sentence, || {
         json!({
             "rows": rows, "there": there, "keys_rows": keys, "device": device.info().id,

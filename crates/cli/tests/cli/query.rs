@@ -110,6 +110,8 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
     folder.ok("convert people.csv people.arrow");
     folder.file("old.csv", "old");
     folder.file("big.csv", "k,v\n1,9223372036854775807\n1,1\n");
+    folder.file("pipes.csv", "a|b\n1|2\n");
+    fs::create_dir_all(folder.path("folders/part")).unwrap();
     let before = fs::read_dir(folder.path("")).unwrap().count();
     folder.all_refused(&[
         ("join people.csv cities.csv --on city=twn -o old.csv", "there is no column twn: did you mean town?"),
@@ -147,7 +149,16 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("isin people.csv cities.csv --on city=town --columns name", "--columns does not list `isin`"),
         ("isin people.csv missing.csv --on city=town", "missing.csv: "),
         ("isin people.csv cities.csv --on city=town --letters", "--letters is for keys that are k-mers"),
-        ("unique people.csv -o keys.parquet", "name the columns of the key by --on; there are name, city, age"),
+        ("unique people.csv -o keys.parquet", "choose the key columns with --on. Without --on, a file"),
+        ("groupby people.csv --by city --agg age:sum", "`age:sum` is not an aggregate: write sum:age"),
+        ("groupby people.csv --by city --agg avg(age)", "`avg(age)` is not an aggregate: write avg:age"),
+        ("groupby people.csv --by city,", "a name in `city,` is empty"),
+        ("groupby people.csv --by city --value age", "--value age: values are not used here"),
+        ("unique people.csv --on city --value age", "--value age: values are not used here"),
+        ("unique people.csv --on city --memory lots", "`lots` is not a size of memory: give one like 300M"),
+        ("join people.csv", "<RIGHT>, is missing: give it, or --with FILE"),
+        ("unique pipes.csv --on a", "there is no column a: if the delimiter is not a comma, give --delimiter '|'"),
+        ("unique folders/* --on a", "folders/*: it matches the folder folders/part, and patterns are of files"),
         ("join - - --on a", "only one of the files can be stdin"),
     ]);
     assert_eq!(folder.text("old.csv"), "old");
@@ -158,6 +169,11 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
 fn the_words_of_sql_are_known() {
     let folder = Folder::new();
     folder.file("s.csv", "city,price\nOslo,3\nOslo,4\nBern,4\n");
+    // Spaces may follow commas, and each option has the name that it has in other commands.
+    let mut spaced = folder.command("groupby s.csv --on city --agg");
+    let spaced = spaced.arg("count, sum:price").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&spaced.stdout), "city,count,price_sum\nOslo,2,7\nBern,1,4\n");
+    assert_eq!(folder.ok("unique s.csv --by city"), "city\nOslo\nBern\n");
     folder.file("c.csv", "city\nRome\nBern\n");
     let own = folder.ok("groupby s.csv --by city --agg mean:price,nunique:price");
     assert!(own.starts_with("city,price_mean,price_nunique\nOslo,3.5,2\nBern,4"), "{own}");

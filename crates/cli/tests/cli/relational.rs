@@ -277,12 +277,12 @@ fn groups_are_those_of_a_plain_map() {
     write(&folder, "none", &[]);
     assert_eq!(folder.ok("groupby none.csv --agg sum --device cpu"), "key,sum\n");
     folder.file("wide.csv", "1,2,3\n");
-    folder.refused("groupby wide.csv --device cpu", "there are 3 columns, and without --by rows are keys");
+    folder.refused("groupby wide.csv --device cpu", "this file has 3 columns: choose the key columns with --by");
     folder.file("named.csv", "id,day,city\n1,2,3\n");
     for command in
         ["groupby named.csv", "groupby named.csv --agg sum", "unique named.csv", "join named.csv named.csv --rows"]
     {
-        folder.refused(command, "there are id, day, city");
+        folder.refused(command, "Columns: id, day, city");
     }
     let summary = folder.json("groupby a.csv --agg sum,max -o out.csv --json --device cpu");
     assert_eq!((summary["rows"].as_u64(), summary["groups"].as_u64()), (Some(3000), Some(values.len() as u64)));

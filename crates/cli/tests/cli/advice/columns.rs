@@ -4,8 +4,12 @@ use super::Case;
 
 /// Commands that take keys and values without names, and those that take named columns in their place.
 pub(super) const NAMES: &[Case] = &[
-    ("koel groupby orders.csv", "by --by; there are id, day, city, price, n", "koel groupby orders.csv --by id"),
-    ("koel groupby orders.csv --agg sum", "by --by; there are", "koel groupby orders.csv --by city --agg sum:n"),
+    (
+        "koel groupby orders.csv",
+        "with --by. Without --by, a file must have one column (keys) or two (keys and values). Columns: id, day, city, price, n",
+        "koel groupby orders.csv --by id",
+    ),
+    ("koel groupby orders.csv --agg sum", "with --by. Without --by", "koel groupby orders.csv --by city --agg sum:n"),
     ("koel groupby sales.csv", "by --by; there are city, price", "koel groupby sales.csv --by city"),
     ("koel groupby one.csv", "name the columns of the key by --by", "koel groupby one.csv --by column_1 --header no"),
     ("koel groupby codes.csv", "as in --by column_1 --header no", "koel groupby codes.csv --by column_1 --header no"),
@@ -22,15 +26,15 @@ pub(super) const NAMES: &[Case] = &[
     ("koel groupby orders.parquet", "name the columns of the key by --by", "koel groupby orders.parquet --by id"),
     ("koel groupby pairs.csv --drop-nulls", "by --by", "koel groupby pairs.csv --by column_1 --header no --drop-nulls"),
     ("koel unique sales.csv", "by --on; there are city, price", "koel unique sales.csv --on city"),
-    ("koel unique orders.csv", "by --on; there are id, day", "koel unique orders.csv --on id,day"),
+    ("koel unique orders.csv", "Columns: id, day", "koel unique orders.csv --on id,day"),
     (
         "koel unique pairs.csv --types column_1=utf8",
         "by --on",
         "koel unique pairs.csv --on column_1 --header no --types column_1=utf8",
     ),
     ("koel unique pairs.csv --quote none", "by --on", "koel unique pairs.csv --on column_1 --header no --quote none"),
-    ("koel join orders.csv orders.csv", "by --on; there are id, day", "koel join orders.csv orders.csv --on id"),
-    ("koel join orders.csv orders.csv --rows", "by --on; there are id, day", "koel join orders.csv orders.csv --on id"),
+    ("koel join orders.csv orders.csv", "Columns: id, day", "koel join orders.csv orders.csv --on id"),
+    ("koel join orders.csv orders.csv --rows", "Columns: id, day", "koel join orders.csv orders.csv --on id"),
     ("koel join sales.csv sales.csv", "by --on; there are city, price", "koel join sales.csv sales.csv --on city"),
     ("koel join names.csv names.csv", "by --on; there are id, name", "koel join names.csv names.csv --on id"),
     (
@@ -153,7 +157,7 @@ pub(super) const COLUMNS: &[Case] = &[
         "koel isin names.csv names.csv --on id --columns id,isin",
     ),
     ("koel convert names.csv - --types id", "write it as name=type", "koel convert names.csv - --types id=int64"),
-    ("koel convert names.csv - --types id=int", "use int32", "koel convert names.csv - --types id=int32"),
+    ("koel convert names.csv - --types id=ints", "use int32", "koel convert names.csv - --types id=int32"),
     ("koel convert names.csv - --types id=int32,id=utf8", "give it one", "koel convert names.csv - --types id=utf8"),
     ("koel convert names.csv - --types name=int64", "another of --types", "koel convert names.csv - --types name=utf8"),
     (

@@ -82,12 +82,12 @@ pub(super) const FILES: &[Case] = &[
     ("koel convert quote.csv out.npy", "write another format", "koel convert quote.csv out.parquet"),
     (
         "koel convert feather1.arrow -",
-        "write it anew as version 2",
+        "write it again as version 2",
         "koel convert names.csv f.arrow && koel convert f.arrow -",
     ),
     (
         "head -c 200 names.arrow > cut.arrow; koel convert cut.arrow -",
-        "write it anew",
+        "write it again",
         "koel convert names.csv cut.arrow && koel convert cut.arrow -",
     ),
     (
@@ -97,7 +97,7 @@ pub(super) const FILES: &[Case] = &[
     ),
     (
         "head -c 200 names.parquet > cut.parquet; koel convert cut.parquet -",
-        "write it anew",
+        "write it again",
         "koel convert names.csv cut.parquet && koel convert cut.parquet -",
     ),
     ("koel convert brotli.parquet -", "use zstd, snappy, gzip or lz4", "koel convert names.parquet -"),

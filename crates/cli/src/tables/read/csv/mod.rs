@@ -75,7 +75,7 @@ impl Csv {
         let mark = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let line = head[mark..].split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty());
         let Some(line) = line else {
-            return Err(name.fail("the file is empty: it has not even the names of columns"));
+            return Err(name.fail("the file is empty; it does not even have a header"));
         };
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });

@@ -199,5 +199,5 @@ mod flat {
 }
 
 fn damaged(name: &Name, reason: &str) -> Failure {
-    name.fail(format!("this Arrow file is damaged, or has parts that koel does not read ({reason}): write it anew"))
+    name.fail(format!("this Arrow file is damaged, or has parts that koel does not read ({reason}): write it again"))
 }

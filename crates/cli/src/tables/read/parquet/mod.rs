@@ -274,5 +274,5 @@ fn describe(error: &ParquetError) -> String {
 }
 
 fn failed(name: &Name, reason: &str) -> Failure {
-    name.fail(format!("this Parquet file is damaged, or has parts that koel does not read ({reason}): write it anew"))
+    name.fail(format!("this Parquet file is damaged, or has parts that koel does not read ({reason}): write it again"))
 }

@@ -181,8 +181,17 @@ impl Text<'_> {
         let count = fields.len();
         if count > 2 && self.options.names_key.is_some() {
             let option = self.option();
-            let why = format!("there are {count} columns, and without {option} rows are keys, or keys and values");
-            return Err(fail(start, &format!("{why}: {}", self.by_name())));
+            let (example, listed) = match &self.names {
+                Some(names) => (String::new(), format!(". Columns: {names}")),
+                None => (format!(", as in {option} column_1 --header no"), String::new()),
+            };
+            return Err(fail(
+                start,
+                &format!(
+                    "this file has {count} columns: choose the key columns with {option}{example}. Without {option}, a \
+                     file must have one column (keys) or two (keys and values){listed}"
+                ),
+            ));
         }
         if count > 2 && self.want == Wanted::Pairs {
             let cut = if self.delimiter == b',' { "," } else { "$'\\t'" };
