@@ -277,16 +277,16 @@ fn to_failure(error: Error, with: &Path) -> Failure {
     let advice = match (types(left, left_type, right_type), types(right, right_type, left_type)) {
         // As text, `0001` does not equal 1.
         (None, Some(there)) if let Some(here) = &as_values[0] => {
-            format!("give {here}, or build {path} anew with {there} to compare them as text")
+            format!("give {here}, or build {path} again with {there} to compare them as text")
         }
         (Some(here), None) if let Some(there) = &as_values[1] => {
-            format!("build {path} anew with {there}, or give {here} to compare them as text")
+            format!("build {path} again with {there}, or give {here} to compare them as text")
         }
-        (Some(here), Some(there)) => format!("give {here}, or build {path} anew with {there}"),
+        (Some(here), Some(there)) => format!("give {here}, or build {path} again with {there}"),
         (Some(here), None) => format!("give {here}"),
-        (None, Some(there)) => format!("build {path} anew with {there}"),
+        (None, Some(there)) => format!("build {path} again with {there}"),
         (None, None) if are_never_equal(left_type, right_type) => NEVER_EQUAL.into(),
-        (None, None) => format!("convert both to one type, and build {path} anew"),
+        (None, None) => format!("convert both to one type, and build {path} again"),
     };
     let (left, right) = (text::name(left), text::name(right));
     Failure::Input(format!("left key `{left}` is {left_type} and key `{right}` of {path} is {right_type}: {advice}"))

@@ -36,11 +36,11 @@ fn the_keys_of_the_file_are_those_by_default() {
 fn advice_on_types_of_keys_works() {
     let folder = folder();
     folder.ok("build cities.csv --key town --columns country -o cities.koel -q");
-    let part = "left key `age` is Int64 and key `town` of cities.koel is Utf8: build cities.koel anew with --types town=int64, or give --types age=utf8 to";
+    let part = "left key `age` is Int64 and key `town` of cities.koel is Utf8: build cities.koel again with --types town=int64, or give --types age=utf8 to";
     folder.refused("join people.csv --with cities.koel --on age=town", part);
     folder.ok("join people.csv --with cities.koel --on age=town --types age=utf8 -q");
     folder.ok("build cities.csv --key age --columns country -o ages.koel -q");
-    let part = "build ages.koel anew with --types age=utf8";
+    let part = "build ages.koel again with --types age=utf8";
     folder.refused("join people.csv --with ages.koel --on name=age", part);
     folder.ok("build cities.csv --key age --columns country --types age=utf8 -o ages.koel -q");
     folder.ok("join people.csv --with ages.koel --on name=age -q");

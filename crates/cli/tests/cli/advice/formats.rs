@@ -162,7 +162,7 @@ pub(super) const JOINS: &[Case] = &[
     ),
     (
         "koel join orders.csv --with side.koel --on city=id",
-        "build side.koel anew with --types id=utf8",
+        "build side.koel again with --types id=utf8",
         "koel build names.csv --key id --columns name --types id=utf8 -o texts.koel && \
          koel join orders.csv --with texts.koel --on city=id",
     ),
@@ -204,13 +204,13 @@ pub(super) const JOINS: &[Case] = &[
     ),
     (
         "koel join orders.csv --with side.koel --on price=id",
-        "build side.koel anew with --types id=float64",
+        "build side.koel again with --types id=float64",
         "koel build names.csv --key id --columns name --types id=float64 -o floats.koel && \
          koel join orders.csv --with floats.koel --on price=id",
     ),
     (
         "koel join binary.arrow --with side.koel --on b=id",
-        "convert both to one type, and build side.koel anew",
+        "convert both to one type, and build side.koel again",
         "koel convert binary.arrow b.csv && koel build names.csv --key id --columns name --types id=utf8 -o s.koel && \
          koel join b.csv --with s.koel --on b=id --types b=utf8",
     ),
