@@ -1,27 +1,27 @@
-//! Comparing a device's answers with the right ones, every one of them, in parallel.
+//! Compares all answers of a device with the right ones, in parallel.
 
 use rayon::prelude::*;
 
 use koel::backend::{Word, bitmap_words};
 
-/// What output buffers hold before a lookup, so that an answer that was never written is seen.
+/// Fills output buffers before a lookup, so that an answer that was never written is detected.
 pub const POISON: u32 = 0xdead_beef;
 
-/// Values and bitmap as a lookup fills them, poisoned.
+/// Returns buffers for values and for the bitmap of hits, filled with [`POISON`] or its equivalent.
 pub fn poisoned<V: Word>(queries: usize) -> (Vec<V>, Vec<u32>) {
     (vec![V::low(0xdead_beef_dead_beef); queries], vec![POISON; bitmap_words(queries)])
 }
 
-/// How many of the first `len` numbers are `wrong`, and the first of them. `wrong` is a trait object, so that this is
-/// compiled once.
+/// Returns how many of the numbers below `len` are `wrong`, and the first of them. `wrong` is a trait object, so that
+/// this is compiled once.
 pub fn wrong_ones(len: usize, wrong: &(dyn Fn(usize) -> bool + Sync)) -> Option<(usize, usize)> {
     (0..len).into_par_iter().filter(|&i| wrong(i)).map(|i| (1, i)).reduce_with(|a, b| (a.0 + b.0, a.1.min(b.1)))
 }
 
-/// Checks the answers to `queries`; `right(i)` is what query `i` should give.
+/// Checks the answers to `queries`; `right(i)` is the right answer to query `i`.
 ///
 /// # Errors
-/// A sentence on the first wrong answer, and how many are wrong.
+/// A sentence that states the first wrong answer and the number of wrong answers.
 pub fn check<K: Word, V: Word>(
     queries: &[K],
     values: &[V],

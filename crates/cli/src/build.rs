@@ -1,4 +1,4 @@
-//! `koel build`: a table from a file.
+//! `koel build`: builds a table from files.
 
 mod report;
 
@@ -82,7 +82,7 @@ Examples:
                         or --device opencl:0,opencl:1, or cpu,opencl:0
   xzcat pairs.csv.xz | koel build - -o pairs.koel --device cpu";
 
-/// Shards of a table that is not built in memory.
+/// The default number of shards of a build with a memory limit.
 const SHARDS: usize = 64;
 
 /// Build a table from files of keys and values
@@ -162,7 +162,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Refuses options of other contents.
+    /// Refuses options that do not apply to these contents.
     fn check(&self) -> Result<()> {
         let table = self.table.name();
         if self.memory.is_some() && self.table != Contents::Map {
@@ -204,12 +204,12 @@ impl Args {
         Ok(())
     }
 
-    /// In how many shards the table is, if it is in shards.
+    /// The number of shards, if the table is sharded.
     fn shards(&self) -> Option<usize> {
         self.shards.or(self.memory.map(|_| SHARDS))
     }
 
-    /// Whether values of the rows go into the table.
+    /// Whether the table stores values of the rows.
     fn has_values(&self) -> bool {
         !matches!(self.table, Contents::Set | Contents::Compact)
     }
@@ -249,7 +249,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.memory.is_some() { job.run_spooled(&rows) } else { job.run(rows) }
 }
 
-/// Builds the right side of joins.
+/// Builds the right side of joins (`--columns`).
 fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
     let inputs = matching(&args.inputs, &[])?;
     let (paths, outputs) = (input::paths(&inputs), [("-o", Some(&*args.output))]);
@@ -275,18 +275,18 @@ fn prepare(args: &Args, columns: &[String]) -> Result<Verdict> {
 
 struct Build<'a> {
     args: &'a Args,
-    /// One, but for a table in shards.
+    /// One device, unless the table is sharded.
     devices: &'a [Any],
     types: Types,
     rows: u64,
     read_seconds: f64,
-    /// The table goes to stdout, and what is said of it to stderr.
+    /// Whether the table goes to stdout, so that the summary goes to stderr.
     to_stdout: bool,
     progress: Option<Progress>,
 }
 
 impl Build<'_> {
-    /// Chooses the scheme's type by the contents and the widths of the columns.
+    /// Selects the scheme's type by the contents and the widths of the columns.
     fn run(&mut self, rows: Pairs) -> Result<Verdict> {
         let (options, contents) = (&self.args.options, self.args.table);
         let values_bits = self.types.values.map_or(0, Type::bits);
@@ -331,7 +331,7 @@ impl Build<'_> {
         built.map_err(|failure| self.to_failure(failure))
     }
 
-    /// Rows that are not in memory, shard by shard.
+    /// Builds a table from rows in a temporary file, one shard after another.
     fn run_spooled(&mut self, rows: &Pairs) -> Result<Verdict> {
         let options = &self.args.options;
         match (self.types.keys.bits(), self.types.values.map_or(0, Type::bits)) {
@@ -372,14 +372,14 @@ impl Build<'_> {
             }
         });
         let digest = digest.map_err(|error| self.to_failure(error.into()))?;
-        // There is one shard at least.
+        // There is at least one shard.
         about.map_or(Ok(Verdict::Fine), |about| self.print_report(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
     }
 
-    /// Refuses shards of which one a device does not fit.
+    /// Refuses a build if a shard does not fit on its device.
     fn check_memory<S: Scheme>(&self, builder: &ShardedBuilder<S>) -> Result<()> {
         let shards = self.args.shards().unwrap_or(SHARDS) as u64;
-        // Of as many devices as shards each has one: its rows and its table.
+        // If there are as many devices as shards, each device stores one shard: its rows and its table.
         let shard = builder.memory_estimate(self.rows, shards as usize)?;
         let columns = self.rows.div_ceil(shards) * (size_of::<S::Key>() + size_of::<S::Value>()) as u64;
         let bytes = (shard.build_with_duplicates + columns).saturating_mul(self.devices.len() as u64);
@@ -397,7 +397,7 @@ impl Build<'_> {
 
     fn to_failure(&self, failure: Failure) -> Failure {
         match failure {
-            // Of keys with a sign the library knows the bits alone.
+            // The library knows only the bits of signed keys.
             Failure::Koel(koel::Error::DuplicateKey { key }) if self.types.keys.is_signed() => {
                 Failure::Input(failure::given_twice(self.types.keys.of_key(key)))
             }

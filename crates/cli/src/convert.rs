@@ -70,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     }
     let columns = names::all(args.columns.as_ref());
     let columns = columns.as_deref();
-    // A file that cannot hold the columns is refused before they are read. Nothing goes to stdout as early.
+    // Columns that the output format cannot store are refused before they are read. Output on stdout is not checked
+    // this early.
     let early = match (output, source.schema(columns)?) {
         (Some(_), Some(schema)) => Some(Sink::create(output, &schema)?),
         _ => None,

@@ -1,7 +1,7 @@
-//! `koel dedup`: removes duplicate texts, whole documents or lines and paragraphs of them.
+//! `koel dedup`: removes duplicate texts: whole documents, or lines and paragraphs of documents.
 //!
-//! The input is read twice: the first time the column of text only, to find duplicates, and the second time to write what
-//! is left (koel_arrow::dedup).
+//! The input is read twice: first only the column of text, to find duplicates, and then all columns, to write the
+//! remaining rows (koel_arrow::dedup).
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -202,7 +202,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let reading = TableReading { header: args.header, text: args.text.clone(), spool: args.memory.is_given() };
     let mut source = Source::open_all(&inputs, &reading)?;
     reading.check(&[&source])?;
-    // The text of CSV is compared as it is in the file, also if it looks like numbers.
+    // Text of CSV files is compared as it is in the file, even if it looks like numbers.
     let typed = if is_text(output.output.as_deref()) { Vec::new() } else { others(&source, &args.on) };
     source.keep_text(&typed);
     let limit = args.memory.limit(false).unwrap_or_else(|| Limit::new(u64::MAX));
@@ -257,7 +257,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     progress.take();
     let duplicates = text::counted(found.duplicates, &format!("duplicate {}", dedup.unit.name()));
     let all = text::counted(found.rows, "row");
-    // Bands are grouped on the first device.
+    // Only the first device groups bands.
     let used = if dedup.near.is_some() { &devices[..1] } else { &devices[..] };
     output.summarize(&format!("{} of {all}, {duplicates}", text::grouped(total)), || {
         let near = dedup.near.map(|near| {
@@ -277,7 +277,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// The error, with what helps on the command line.
+/// Adds advice on the command line's options to the error.
 fn refused(error: Error, column: &str) -> Failure {
     match error {
         Error::UnsupportedValue { .. } => {
@@ -287,12 +287,12 @@ fn refused(error: Error, column: &str) -> Failure {
     }
 }
 
-/// The columns of a table without this one.
+/// The columns of a table, except this one.
 fn others(source: &Source, column: &str) -> Vec<String> {
     source.columns().into_iter().filter(|&name| name != column).map(String::from).collect()
 }
 
-/// The rows of a table, and the column of clusters.
+/// The schema of the table, with the column of cluster ids added.
 fn with_clusters(schema: &SchemaRef, name: &str) -> Result<SchemaRef> {
     if schema.fields().iter().any(|field| field.name() == name) {
         let name = text::name(name);

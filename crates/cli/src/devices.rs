@@ -1,4 +1,4 @@
-//! `koel devices`: what there is, what can be used, and why not.
+//! `koel devices`: lists the devices, whether each can be used, and why not.
 
 use serde_json::{Value, json};
 

@@ -6,31 +6,31 @@ use std::path::Path;
 
 use super::text;
 
-/// The result of everything here.
+/// The result of all functions of the command.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// How a command that went through ended.
+/// How a command without errors ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// What was to be checked is not so; the command has said what.
+    /// A check failed; the command has reported which one.
     CheckFailed,
 }
 
 /// Why a command stopped.
 pub enum Failure {
-    /// The library's error.
+    /// An error of the library.
     Koel(koel::Error),
-    /// The user's input or a file; a sentence that says what to do.
+    /// An error in the user's input or in a file: a sentence that says what to do.
     Input(String),
-    /// A device gave a wrong answer where a right one was needed to go on.
+    /// A device returned a wrong answer, and the command needed a right one to continue.
     Wrong(String),
     /// The reader of the output has closed the pipe.
     ClosedPipe,
 }
 
 impl Failure {
-    /// An error of the system on a file.
+    /// An I/O error on a file.
     pub fn io(path: &Path, error: &io::Error) -> Failure {
         Failure::Input(format!("{}: {error}", text::path(path)))
     }
@@ -63,7 +63,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// That a key has two values, where one is wanted.
+/// Says that a key has two values where only one is allowed.
 pub fn given_twice(key: impl fmt::Display) -> String {
     format!(
         "key {key} occurs more than once (it is the smallest such key): remove the duplicates, or use --duplicates \
@@ -74,7 +74,7 @@ pub fn given_twice(key: impl fmt::Display) -> String {
 impl From<koel::Error> for Failure {
     fn from(error: koel::Error) -> Self {
         match error {
-            // A table may be written to a pipe.
+            // A table may be written to a pipe, whose reader may close it.
             koel::Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
             error => Failure::Koel(error),
         }

@@ -12,11 +12,11 @@ use koel::file;
 use super::failure::{Failure, Result};
 use super::text;
 
-/// An option that names an output, and its value; without one the output is stdout.
+/// An option that names an output, and its value; without a value the output is stdout.
 pub(crate) type Output<'a> = (&'static str, Option<&'a Path>);
 
-/// Refuses outputs that would destroy an input or each other, or that have no folder, before anything is read or
-/// written. `-` is stdin, which is one input at most.
+/// Refuses outputs that would overwrite an input or each other, or whose folder does not exist, before anything is read
+/// or written. `-` is stdin, which can be only one of the inputs.
 pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
     if inputs.iter().filter(|input| input.as_os_str() == "-").count() > 1 {
         return Err(Failure::Input("only one of the files can be stdin: name the others".into()));
@@ -47,7 +47,7 @@ pub(crate) fn check(inputs: &[&Path], outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an output whose folder is not there.
+/// Refuses an output whose folder does not exist.
 fn folder_of(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let missing = |folder: &&Path| folder.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
@@ -59,7 +59,7 @@ fn folder_of(output: &Path) -> Result<()> {
     }
 }
 
-/// Refuses the summary of `--json` where an output goes to stdout as well.
+/// Refuses the summary of `--json` if an output goes to stdout too.
 pub(crate) fn check_summary(json: bool, outputs: &[Output<'_>]) -> Result<()> {
     for &(option, output) in outputs {
         if let Some(output) = output.filter(|output| json && is_stdout(output)) {
@@ -72,7 +72,7 @@ pub(crate) fn check_summary(json: bool, outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Whether an output and stdout are one: then a summary has to go elsewhere.
+/// Whether an output is stdout, so that the summary must go elsewhere.
 pub(crate) fn is_stdout(output: &Path) -> bool {
     file::is_stdout(output) || of_stdout().is_some_and(|stdout| of(output) == Some(stdout))
 }
@@ -123,7 +123,7 @@ fn stdout() -> Option<Metadata> {
     of_stream(std::io::stdout())
 }
 
-/// Not known on this system.
+/// Not available on this system.
 #[cfg(not(unix))]
 fn stdin() -> Option<Metadata> {
     None

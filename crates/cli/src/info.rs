@@ -1,4 +1,4 @@
-//! `koel info`: what is in a table's file, checked.
+//! `koel info`: checks a table file and shows what it contains.
 
 use std::fs::File;
 use std::io::Read;
@@ -186,12 +186,12 @@ struct Facts {
     most_values: u64,
 }
 
-/// The counts from index 1 on; index 0 counts what was not found.
+/// The counts from index 1 on; index 0 counts misses.
 fn from_one(counts: &[u64]) -> &[u64] {
     counts.get(1..).unwrap_or(&[])
 }
 
-/// The first of a list of counts.
+/// The first few counts of a list.
 fn few(counts: &[u64]) -> String {
     const SHOWN: usize = 18;
     let mut shown: Vec<_> = counts.iter().take(SHOWN).map(|&count| text::grouped(count)).collect();
@@ -203,7 +203,7 @@ fn few(counts: &[u64]) -> String {
     shown.join(", ")
 }
 
-/// What lookups read, measured and by the model, and the buckets they read it from.
+/// How much lookups read, as measured and as the model predicts, and from which buckets.
 fn reads(stats: &Stats) -> String {
     let unit = if stats.bucket_bytes <= 8 { "slots" } else { "buckets" };
     let mut lines = vec![format!(

@@ -104,9 +104,9 @@ pub(crate) struct Args {
     device: TableDevices,
 }
 
-/// What is wrong with the arguments of `koel join` if RIGHT is missing, or if they include an option of hash tables, which
-/// it had before.
-pub(crate) fn wrong_arguments(error: &clap::Error) -> Option<String> {
+/// Returns an error message if the arguments include an option of hash tables, which earlier versions of `koel join`
+/// had.
+pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     let is_join = std::env::args_os().skip(1).find(|argument| !is_option(argument)).is_some_and(|name| name == "join");
     let is_missing = |all: &[String]| all.iter().any(|name| name == "<RIGHT>");

@@ -1,18 +1,18 @@
 //! The command `koel`, as a library: what its program, `koel-bench` and the fuzz targets share.
 //!
-//! Hidden modules are public for those alone. Programs use the crate `koel`; this one promises nothing.
+//! Hidden modules are public for these users only. Programs use the crate `koel`; the API of this crate is not stable.
 //!
 //! ```text
-//! devices, build, lookup, info, join, groupby, unique, dedup, convert, verify/     one module a command: its options, then what it does
-//! completions.rs  for shells, and manual pages
+//! devices, build, lookup, info, join, groupby, unique, dedup, convert, verify/   one module per command: options, code
+//! completions.rs  completion scripts for shells, and manual pages
 //! options.rs      options that several commands share; options/table.rs: those of the one table that a command builds
-//! structure.rs    map, map in shards, set, compacting and multivalue tables: what a file can hold
-//! scheme/         from option values to a scheme, through the registry; the one place that names schemes
-//! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   what their numbers are, and columns of them
+//! structure.rs    map, sharded map, set, compacting and multivalue tables: what a file can contain
+//! scheme/         converts option values to a scheme, with the registry; the only place that names schemes
+//! input/          tables as text, .npy, FASTA and FASTQ, streamed;   number/   types of numbers, and columns of them
 //! tables/         tables of any columns: Parquet, Arrow IPC, CSV, .npy, read and written by all threads
-//! output.rs       rows as text and .npy, streamed; files.rs: no output is an input; signals.rs: what a signal leaves
+//! output.rs       options of output rows; files.rs: outputs must not be inputs; signals.rs: cleans up after signals
 //! memory.rs       errors when memory runs short
-//! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, bars
+//! failure.rs, out.rs, text.rs, answers.rs, progress.rs      errors, stdout, tables, checking answers, progress bars
 //! ```
 //!
 //! Exit codes: 0 fine, 1 a check failed, 2 an error. Errors go to stderr and begin with `koel: `. A closed stdout is no
@@ -110,7 +110,7 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let cli: Cli = match parsed() {
         Ok(cli) => cli,
@@ -138,12 +138,12 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// The arguments of the process, or the code to end with: help and versions are printed, mistakes reported.
+/// Parses the arguments of the process. Prints help and versions, and reports errors.
 ///
 /// # Errors
-/// The exit code.
+/// The exit code, if the process is to end.
 pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
-    // A negative number is a wrong value of an option, and no option of its own.
+    // A negative number is a wrong value of an option, not an option.
     let command = P::command().mut_subcommands(|command| command.allow_negative_numbers(true));
     let matches = command.allow_negative_numbers(true).try_get_matches();
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
@@ -152,7 +152,7 @@ pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
             out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());
             return ExitCode::from(2);
         }
-        // Help or a version. What stdout holds back is lost at the end without a word, so it is flushed here.
+        // Help or a version. Errors of buffered output are lost when the process exits, so stdout is flushed here.
         let printed = error.print().and_then(|()| io::stdout().flush());
         ended(printed.map(|()| Verdict::Fine).map_err(|error| out::stdout_failed(&error)))
     })

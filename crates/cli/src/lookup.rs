@@ -1,4 +1,4 @@
-//! `koel lookup`: the answers to a file of queries, in its order.
+//! `koel lookup`: writes the answers to a file of queries, in order.
 
 mod queries;
 mod query;
@@ -30,7 +30,7 @@ use query::{AllValues, Counts, KeysOfIds, Members, Queried, Queryable, Values};
 use rows::{Rows, Shown};
 use stored_table::{Opened, StoredLists};
 
-/// Queries that are answered at a time; what is in memory is proportional to it.
+/// Queries that are answered at a time; memory use is proportional to it.
 const CHUNK: usize = 1 << 20;
 
 const EXAMPLES: &str = "\
@@ -132,7 +132,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What is read, but for the files that say where places are.
+    /// The files that are read, except those of `--places`.
     fn inputs(&self) -> Vec<&Path> {
         [&[&*self.table], &input::paths(&self.queries)[..]].concat()
     }
@@ -142,7 +142,7 @@ impl Args {
         options::several_devices(if self.device.is_empty() { &auto } else { &self.device }, &self.inputs())
     }
 
-    /// The one device of what several do not answer.
+    /// The device, for operations that use only one; several are an error.
     fn one_of<'a>(&self, devices: &'a [Any], what: &str) -> Result<&'a Any> {
         match devices {
             [device] => Ok(device),
@@ -155,24 +155,24 @@ impl Args {
 
     /// Queries that are answered at a time.
     fn chunk(&self) -> usize {
-        /// What a query takes: itself twice, its answer twice, and where it was.
+        /// Bytes per query: two copies of the key, two of the answer, and the position.
         const BYTES: u64 = 48;
         self.memory.map_or(CHUNK, |memory| (memory / 4 / BYTES) as usize)
     }
 
-    /// Whether a column of queries has a type of its own, unlike text.
+    /// Whether the output format stores the types of columns, which text does not.
     fn writes_types(&self) -> bool {
         !is_text(self.output.output.as_deref())
     }
 
-    /// How keys of a type are written, which may be k-mers of `k` letters; without a type any numbers.
+    /// How keys of this type are written, as k-mers if `k` is given. Without a type, any numbers are accepted.
     fn shown(&self, kind: Option<Type>, k: Option<u32>) -> Shown {
         let numbers = kind.map_or(Shown::AnyNumber, Shown::Number);
         k.filter(|_| self.output.letters).map_or(numbers, Shown::Letters)
     }
 
-    /// Returns an error if records and offsets are requested for values that are not places, or for a format without
-    /// them.
+    /// Returns an error if records and offsets are requested for values that are not places, or in a format that does
+    /// not support them.
     fn check_places(&self, info: &FileInfo) -> Result<()> {
         let path = text::path(&self.table);
         let why = if self.places.is_empty() {
@@ -191,7 +191,7 @@ impl Args {
         Err(Failure::Input(format!("--places: {why}")))
     }
 
-    /// Refuses options of other contents.
+    /// Refuses options that do not apply to the contents of this table.
     fn check(&self, info: &FileInfo) -> Result<()> {
         self.check_places(info)?;
         if self.mapped && info.shards.is_some() {
@@ -248,7 +248,7 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     fn run(&self) -> Result<Verdict> {
         let (args, path) = (self.args, &self.args.table);
-        // Queries that are not there are noticed before a large table is read, and before any output.
+        // Missing query files are detected before a large table is read, and before any output.
         let queries = Queries::open(args, self.info)?;
         let types = Types::of(self.info);
         if args.mapped {
@@ -316,20 +316,20 @@ impl Lookup<'_> {
         }
     }
 
-    /// The type of the values; for a table without values, that of the numbers stored in their place.
+    /// The type of the values; for tables without values, the type of the unused numbers.
     fn values(&self) -> Type {
         Types::of(self.info).values.unwrap_or(Type::U32)
     }
 }
 
-/// Answers all queries, of which the table holds those of this type, and says how many hit.
+/// Answers all queries, and reports how many are hits. Keys of the table have this type; other queries are misses.
 fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Queryable<K>) -> Result<Verdict> {
     // Rows on a terminal are progress enough.
     let progress = args.output.output.is_some().then(Progress::line);
     if let Some(progress) = &progress {
         progress.say("looking up");
     }
-    // The sequences that the values are places of, if they were requested.
+    // The records of the sequences, if they were requested.
     let places = queries.k.filter(|_| !args.places.is_empty()).map(|k| Places::read(&args.places, k)).transpose()?;
     let (k, queries_of) = (queries.k.filter(|_| !args.reverse), Queried::new(kind));
     let mut answers =
@@ -337,7 +337,7 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
     let read = queries.inputs.read(&queries.reading, Want::Keys, &mut answers).and_then(|()| answers.flush());
     let Answers { rows, queried, missed, .. } = answers;
     match read.and_then(|()| rows.map_or(Ok(()), Rows::finish)) {
-        // A reader that has seen enough does not undo the misses that were seen.
+        // A closed pipe does not undo the misses that were counted before.
         Err(Failure::ClosedPipe) if args.strict && missed > 0 => return Ok(Verdict::CheckFailed),
         done => done?,
     }
@@ -353,14 +353,14 @@ fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dy
     Ok(Verdict::Fine)
 }
 
-/// Queries gathered to a chunk, answered, and written.
+/// Collects queries in chunks, answers them, and writes the answers.
 struct Answers<'a, K: Word> {
     args: &'a Args,
     table: &'a mut dyn Queryable<K>,
     queries: Queried<K>,
-    /// Letters of queries, if they are k-mers.
+    /// The number of letters of queries, if they are k-mers.
     k: Option<u32>,
-    /// Until the rows have them.
+    /// Moved into the rows when these are opened.
     places: Option<Places>,
     /// Opened when the type of the queries is known.
     rows: Option<Rows>,

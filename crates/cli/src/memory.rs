@@ -1,4 +1,4 @@
-//! The allocator of the command: the system's, with two additions.
+//! The command's allocator: the system's, with two additions.
 //!
 //! Where no error can be returned, running out of memory ends the command with a message (and on Unix without an abort).
 //! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
@@ -10,29 +10,29 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The system's allocator, and the end of the command where that has no memory and no error can be handed on.
+/// The system's allocator, which ends the command if memory runs out and no error can be returned.
 pub struct Memory;
 
 static ENDS: AtomicBool = AtomicBool::new(false);
-/// Whether there is a limit, which may be lower.
+/// Whether the command has a memory limit, which the user may lower.
 static HAS_LIMIT: AtomicBool = AtomicBool::new(false);
 
-/// From here on, the command ends if an allocation fails. A partly written file has no name, or is removed by the next
+/// From now on, a failed allocation ends the command. A partly written file has no name, or is removed by the next
 /// command that writes to its folder.
 pub(crate) fn end_when_short() {
     ENDS.store(true, Ordering::Relaxed);
 }
 
-/// From here on the message advises a lower --memory.
+/// From now on, the message advises a lower --memory.
 pub(crate) fn has_limit() {
     HAS_LIMIT.store(true, Ordering::Relaxed);
 }
 
-// SAFETY: it is the system's allocator, which is one; nothing is changed of what that returns.
+// SAFETY: all calls are forwarded to the system's allocator, whose results are returned unchanged.
 #[expect(unsafe_code, reason = "an allocator is unsafe by its nature")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's guarantees are those that `System` requires; so below.
+        // SAFETY: the caller guarantees what `System` requires. The same applies below.
         advised(checked(unsafe { System.alloc(layout) }, layout.size()), layout.size())
     }
 
@@ -52,10 +52,10 @@ unsafe impl GlobalAlloc for Memory {
     }
 }
 
-/// The least allocation for which huge pages are requested: their last page may be used in part only.
+/// The least allocation for which huge pages are requested: the last page of an allocation may be partly used.
 const LARGE: usize = 32 << 20;
 
-/// The same memory. Requests huge pages for it if it is large.
+/// Returns `memory`. Requests huge pages for it if it is large.
 #[inline]
 fn advised(memory: *mut u8, bytes: usize) -> *mut u8 {
     if bytes >= LARGE && !memory.is_null() && !HAS_LIMIT.load(Ordering::Relaxed) {
@@ -68,13 +68,13 @@ fn advised(memory: *mut u8, bytes: usize) -> *mut u8 {
 #[cold]
 #[expect(unsafe_code, reason = "a call of the system")]
 fn request_huge_pages(memory: *mut u8, bytes: usize) {
-    /// With larger pages, the system may reject the request.
+    /// On systems with larger pages, the system may reject the request.
     const PAGE: usize = 4 << 10;
-    // From the beginning of the mapping to its end: if a part of it had other properties, the system could not extend it
-    // in `realloc`, which would copy it.
+    // The whole mapping: if a part of it had other properties, the system could not extend it in `realloc`, and would
+    // copy it.
     let start = memory as usize / PAGE * PAGE;
     let bytes = memory as usize + bytes - start;
-    // SAFETY: pages of an allocation, whose contents this does not change. A failure has no consequences.
+    // SAFETY: these are pages of an allocation, and their contents are not changed. A failure has no consequences.
     unsafe { libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
 }
 
@@ -89,7 +89,7 @@ fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Ends the process. It takes no memory.
+/// Ends the process without allocating memory.
 #[cold]
 fn end(bytes: usize) -> ! {
     use std::io::Write;
@@ -105,7 +105,7 @@ fn end(bytes: usize) -> ! {
     let _ = writeln!(rest, "koel: not enough memory ({bytes} more bytes are needed): {advice}");
     let left = rest.len();
     let _ = std::io::stderr().write_all(&text[..text.len() - left]);
-    // Nothing is run at this exit: what would be may take memory.
+    // Exits without running exit handlers, because these may allocate memory.
     #[cfg(unix)]
     signal_hook::low_level::exit(2);
     #[cfg(not(unix))]

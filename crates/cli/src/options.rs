@@ -96,7 +96,7 @@ pub struct SchemeList {
 }
 
 impl SchemeList {
-    /// A list of its own defaults.
+    /// A list with other defaults.
     pub fn new(scheme: &[String], kind: &str) -> SchemeList {
         SchemeList { scheme: scheme.to_vec(), kind: kind.into() }
     }
@@ -117,10 +117,11 @@ impl SchemeList {
         Ok(found)
     }
 
-    /// The options for one scheme and kind. If several are requested, each gets the options that apply to it.
+    /// The options that apply to this scheme and kind. If several schemes are requested, each gets the options that
+    /// apply to it.
     ///
     /// # Errors
-    /// If an option applies to none of them.
+    /// If an option does not apply to any of them.
     pub fn options_for(&self, name: &str, kind: Kind, options: &SchemeOptions) -> Result<SchemeOptions> {
         let all = self.combinations()?;
         if all.len() == 1 {

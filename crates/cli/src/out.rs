@@ -9,7 +9,7 @@ use super::failure::{Failure, Result};
 /// Whether the user wants no progress and no summaries.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on, only results and errors are written: no progress and no summary.
+/// From now on, only results and errors are written.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
@@ -19,14 +19,14 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Writes what became of the work to stderr, unless the user wants none of that.
+/// Writes the result of the work to stderr, unless output is quiet.
 pub fn summary(line: &str) {
     if !is_quiet() {
         note(line);
     }
 }
 
-/// Writes text and a line's end to stdout.
+/// Writes text and a line end to stdout.
 pub fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{}", text.trim_end()).and_then(|()| stdout.flush());
@@ -38,7 +38,7 @@ pub fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{value:#}"))
 }
 
-/// What an error on stdout means.
+/// Converts an error on stdout.
 pub fn stdout_failed(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -46,7 +46,7 @@ pub fn stdout_failed(error: &io::Error) -> Failure {
     }
 }
 
-/// Says what went wrong on stderr.
+/// Writes an error message to stderr.
 pub fn complain(message: &str) {
     note(&format!("koel: {message}"));
 }

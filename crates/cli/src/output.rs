@@ -1,4 +1,4 @@
-//! Options of the rows that a command writes: `tables::write` has the formats.
+//! Options for the rows that a command writes; `tables::write` implements the formats.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::files::{self, Output};
 use super::out;
 use crate::text::path;
 
-/// Where rows go, and what is said of them.
+/// The output of rows, and of the summary.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowOptions {
@@ -30,13 +30,13 @@ pub(crate) struct RowOptions {
 }
 
 impl RowOptions {
-    /// Refuses an output, this or one of `others`, that is an input, for rows of named columns.
+    /// For rows of named columns: refuses an output, this one or one of `others`, that is also an input.
     pub(crate) fn check_tables(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         self.check_letters(None)?;
         self.check_files(inputs, others)
     }
 
-    /// Refuses an output, this or one of `others`, that is an input, and a summary among rows.
+    /// Refuses an output, this one or one of `others`, that is also an input, and a summary in the same stream as rows.
     pub(crate) fn check_files(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         let outputs = [&[("-o", self.output.as_deref())], others].concat();
         files::check(inputs, &outputs)?;
@@ -54,7 +54,7 @@ impl RowOptions {
         Ok(())
     }
 
-    /// Says what became of the rows, where they did not go to stdout.
+    /// Prints a summary, if the rows did not go to stdout.
     pub(crate) fn summarize(&self, sentence: &str, json: impl FnOnce() -> serde_json::Value) -> Result<()> {
         match &self.output {
             None => {}

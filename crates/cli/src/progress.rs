@@ -1,13 +1,13 @@
-//! Progress: on a terminal only, and gone before anything is printed.
+//! Progress on terminals; cleared before anything is printed.
 //!
 //! ```text
 //! steps      a bar                                 verify, koel-bench
-//! say        what is being done                    ⠙ building a table of 5,000,000 rows
+//! say        the current operation                 ⠙ building a table of 5,000,000 rows
 //! bytes      bytes of a file that is being read    ⠙ reading a.csv: 21.00 MiB of 56.10 MiB, 88.03 MiB/s
 //! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
 //! ```
 //!
-//! Readers and writers find the line by themselves: commands say what they do, and count nothing.
+//! Commands only say what they do: readers and writers find the current line in a global variable, and count.
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ enum Counted {
     Rows,
 }
 
-/// Writes a line to stderr, past a bar that may be there.
+/// Writes a line to stderr, above a bar if one is shown.
 pub fn note(line: &str) {
     match last() {
         Some((bar, _)) => bar.suspend(|| out::note(line)),
@@ -36,7 +36,7 @@ pub fn note(line: &str) {
     }
 }
 
-/// Writes a line to stdout, past a bar that may be there.
+/// Writes a line to stdout, above a bar if one is shown.
 pub fn print(line: &str) -> super::failure::Result<()> {
     match last() {
         Some((bar, _)) => bar.suspend(|| out::print(line)),
@@ -53,7 +53,7 @@ impl Progress {
         Progress::started(Some(count as u64), Counted::Steps, "{bar:30} {pos}/{len}  {msg}")
     }
 
-    /// A line that says what is going on.
+    /// A line that shows the current operation.
     pub fn line() -> Progress {
         Progress::started(None, Counted::Nothing, SAYING)
     }
@@ -67,7 +67,7 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Says what is being done.
+    /// Shows the current operation.
     pub fn say(&self, what: impl Into<String>) {
         self.0.set_message(what.into());
     }
@@ -77,7 +77,7 @@ impl Progress {
         self.0.set_length(steps as u64);
     }
 
-    /// One step is done.
+    /// Counts a step.
     pub fn step(&self) {
         self.0.inc(1);
     }
@@ -96,14 +96,14 @@ impl Drop for Progress {
     }
 }
 
-/// Says what is being done, on the line that there may be.
+/// Shows the current operation on the current line, if there is one.
 pub fn say(what: String) {
     if let Some((bar, _)) = last() {
         bar.set_message(what);
     }
 }
 
-/// Shows on the current line, if there is one, that `bytes` bytes are read, or an unknown number, and how many of them
+/// Shows on the current line, if there is one, that `bytes` bytes (if known) are being read, and how many of them
 /// [`advance_bytes`] has counted.
 pub fn bytes(bytes: impl Into<Option<u64>>) {
     let bytes = bytes.into();
@@ -113,7 +113,7 @@ pub fn bytes(bytes: impl Into<Option<u64>>) {
     restyle(&bar, Counted::Bytes, &format!("{{spinner}} {{msg}}: {{binary_bytes}}{of}, {{binary_bytes_per_sec}}"));
 }
 
-/// A reader whose bytes are counted on the line.
+/// A reader that counts its bytes on the progress line.
 pub(crate) struct Counting<R> {
     reader: R,
     /// Bytes that were read while the line did not count bytes.
@@ -137,7 +137,7 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-/// Ends the counting of bytes on the line.
+/// Stops counting bytes on the line.
 pub fn end_of_bytes() {
     if let Some((bar, Counted::Bytes)) = last() {
         restyle(&bar, Counted::Nothing, SAYING);
@@ -151,7 +151,7 @@ pub fn advance(rows: u64) {
     }
 }
 
-/// A line that says what is going on, and nothing of how far it is.
+/// The template of a line without a count.
 const SAYING: &str = "{spinner} {msg}";
 
 /// Counts bytes that were read. Returns whether the line counts bytes.
@@ -160,7 +160,7 @@ pub fn advance_bytes(bytes: u64) -> bool {
     bar.inspect(|(bar, _)| bar.inc(bytes)).is_some()
 }
 
-/// Begins to count anew.
+/// Restarts the count.
 fn restart(bar: &ProgressBar, length: Option<u64>) {
     match length {
         Some(length) => bar.set_length(length),
@@ -169,7 +169,8 @@ fn restart(bar: &ProgressBar, length: Option<u64>) {
     bar.reset();
 }
 
-/// Shows the bar otherwise, as it counts something else: at once, so that the line appears however short the work is.
+/// Changes the template, because the bar counts something else. Redraws it at once, so that the line appears even if
+/// the work is short.
 fn restyle(bar: &ProgressBar, counted: Counted, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
@@ -178,7 +179,7 @@ fn restyle(bar: &ProgressBar, counted: Counted, template: &str) {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((bar.downgrade(), counted));
 }
 
-/// The bar that was started last, if it is still there.
+/// The bar that was started last, if it still exists.
 fn last() -> Option<(ProgressBar, Counted)> {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     last.as_ref().and_then(|(bar, counted)| Some((bar.upgrade()?, *counted)))

@@ -1,8 +1,8 @@
-//! Ctrl-C and its like: what is half written is removed, and the process ends as by the signal.
+//! Handles Ctrl-C and similar signals: removes partly written files, and ends the process as the signal would.
 //!
-//! Signals that the process was started to ignore (`nohup`, a background job of a script) stay ignored. What ends it
-//! otherwise, such as `kill -9`, may leave a part; the next file that is written in its folder removes it (the
-//! library's `file` module).
+//! Signals that the process was started to ignore (`nohup`, a background job of a script) stay ignored. If the process
+//! is ended in another way, such as by `kill -9`, a partly written file may remain; the next file that is written in
+//! its folder removes it (the library's `file` module).
 
 #[cfg(unix)]
 pub(crate) fn remove_parts_at_the_end() {
@@ -10,14 +10,14 @@ pub(crate) fn remove_parts_at_the_end() {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    // Registered by the thread that waits for them: without it a signal would be swallowed.
+    // The waiting thread registers the signals: if that thread cannot start, signals are not swallowed.
     let wait = || {
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
         let Ok(mut signals) = Signals::new(wanted) else { return };
         if let Some(signal) = signals.forever().next() {
             koel::file::remove_parts_then(|| {
                 // The first process of a container has no default actions: its own signal would not end it, and
-                // `emulate_default_handler` aborts where that is so.
+                // `emulate_default_handler` would abort.
                 if std::process::id() != 1 {
                     let _ = emulate_default_handler(signal);
                 }
@@ -25,7 +25,7 @@ pub(crate) fn remove_parts_at_the_end() {
             });
         }
     };
-    // Without a thread to spare the next run cleans up.
+    // If the thread cannot start, the next run removes partly written files.
     let _ = std::thread::Builder::new().name("signals".into()).spawn(wait);
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn remove_parts_at_the_end() {}
 #[expect(unsafe_code, reason = "there is no safe interface that tells a signal's action")]
 fn is_ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action, `sigaction` changes nothing and writes the present one to memory that has room for
-    // it.
+    // SAFETY: without a new action, `sigaction` changes nothing and writes the present action to `action`, which is
+    // large enough.
     let status = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: `sigaction` has filled it, and zeros are an action too.
+    // SAFETY: `sigaction` has initialised it if it succeeded; zeros are a valid action too.
     status == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }

@@ -16,7 +16,7 @@ use super::number::{Type, Word};
 use super::scheme::Described;
 use super::text;
 
-/// What keys represent.
+/// What keys represent, as JSON.
 pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
     match key_type {
         KeyType::Numbers | KeyType::Signed => json!({ "type": "numbers" }),
@@ -27,44 +27,44 @@ pub fn key_type_json(key_type: KeyType) -> serde_json::Value {
     }
 }
 
-/// What all of them can do.
+/// The operations that all structures have.
 pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
-    /// What the pairs of its table are.
+    /// The contents of its table.
     const CONTENTS: Contents;
     fn open(device: &B, path: &Path) -> koel::Result<Self>;
     fn save(&self, path: &Path) -> koel::Result<Digest>;
     fn digest(&self) -> koel::Result<Digest>;
     fn audit(&self) -> koel::Result<Audit>;
-    /// The tables of its keys: one, or one for each shard.
+    /// The tables of its keys: one, or one per shard.
     fn tables(&self) -> Vec<&HashTable<B, S>>;
 
-    /// The table of its keys; of a table in shards that of the first.
+    /// The table of its keys; the first shard of a sharded table.
     fn table(&self) -> &HashTable<B, S> {
         self.tables()[0]
     }
-    /// What its tables look like inside.
+    /// Statistics of its tables.
     fn stats(&self) -> koel::Result<Stats> {
         self.table().stats()
     }
-    /// Pairs of each shard, of a table in shards.
+    /// The pairs of each shard, if the table is sharded.
     fn pairs_by_shard(&self) -> Option<Vec<u64>> {
         None
     }
-    /// Pairs of a key and a value; keys, where there are no values.
+    /// The number of pairs; the number of keys if there are no values.
     fn pairs(&self) -> u64 {
         self.tables().iter().map(|table| table.len() as u64).sum()
     }
-    /// The most values that a key has.
+    /// The largest number of values of a key.
     fn most_values(&self) -> koel::Result<u64> {
         Ok(self.pairs().min(1))
     }
-    /// Bytes on its device: of the table's image and of the columns stored with it.
+    /// Bytes on the device: the table's image and the columns stored with it.
     fn bytes(&self) -> u64 {
         8 * self.tables().iter().map(|table| table.plan().words()).sum::<u64>()
     }
     /// What [`pairs`](Structure::pairs) counts.
     const COUNTED: &'static str = "key";
-    /// What is in it, in words.
+    /// Describes the contents in words.
     fn held(&self) -> String {
         text::counted(self.pairs(), Self::COUNTED)
     }
@@ -181,15 +181,15 @@ structure!(ShardedMulti<V>, Multi, u32, |device| std::slice::from_ref(device), {
     }
 });
 
-/// What is said of a structure, whatever its scheme: what prints it is compiled once.
+/// What commands report about a structure. It does not depend on the scheme, so that printing is compiled once.
 pub struct About {
     pub contents: Contents,
     pub scheme: &'static str,
-    /// Of a table in shards those that all of them have in common.
+    /// For a sharded table, the parameters that all shards share.
     pub parameters: Vec<(&'static str, Value)>,
-    /// Pairs of each shard, of a table in shards.
+    /// The pairs of each shard, if the table is sharded.
     pub by_shard: Option<Vec<u64>>,
-    /// What is in it, in words.
+    /// Describes the contents in words.
     pub held: String,
     /// What `pairs` counts.
     pub counted: &'static str,
@@ -199,10 +199,10 @@ pub struct About {
     pub load: f64,
     pub seed: u64,
     pub restarts: u32,
-    /// Bytes on its device, and those of the table's image among them.
+    /// Bytes on the device, and how many of them are the table's image.
     pub bytes: u64,
     pub image_bytes: u64,
-    /// Pairs outside of an image.
+    /// Pairs stored outside of an image.
     pub outside: u64,
 }
 
@@ -235,13 +235,13 @@ impl About {
         }
     }
 
-    /// What is said of one shard, as the first of a table in shards.
+    /// Converts the report on the first shard to a report on a sharded table.
     pub fn begin_shards(mut self) -> About {
         self.by_shard = Some(vec![self.pairs]);
         self
     }
 
-    /// One shard more, of a table in shards of which no two need be in memory.
+    /// Adds a shard. The shards need not be in memory at the same time.
     pub fn add_shard(&mut self, shard: &About) {
         self.parameters.retain(|parameter| shard.parameters.contains(parameter));
         self.by_shard.get_or_insert_default().push(shard.pairs);
@@ -260,7 +260,7 @@ impl About {
         self.held = text::counted(self.pairs, self.counted);
     }
 
-    /// A line on the shards, if it is in shards.
+    /// A line about the shards; empty if the table is not sharded.
     pub fn shards_said(&self) -> String {
         let Some(pairs) = &self.by_shard else { return String::new() };
         let [least, most] = [pairs.iter().min(), pairs.iter().max()].map(|pairs| pairs.copied().unwrap_or(0));
@@ -274,12 +274,12 @@ impl About {
 pub struct Types {
     pub key_type: KeyType,
     pub keys: Type,
-    /// None of sets, and of ids, which are the table's own.
+    /// `None` for sets and for compacting tables, which assign the ids themselves.
     pub values: Option<Type>,
 }
 
 impl Types {
-    /// Of a file.
+    /// The types in a table file.
     pub fn of(info: &FileInfo) -> Types {
         let values = Type::of_values(info.value_type, info.value_bits);
         let has_values = matches!(info.contents, Contents::Map | Contents::Multi) && info.value_bits > 0;
@@ -287,7 +287,7 @@ impl Types {
         Types { key_type: info.key_type, keys, values: has_values.then_some(values) }
     }
 
-    /// What keys are, in words.
+    /// Describes the type of the keys in words.
     pub fn keys_said(&self) -> String {
         match self.key_type {
             KeyType::Numbers | KeyType::Signed => numbers(self.keys),
@@ -295,20 +295,20 @@ impl Types {
         }
     }
 
-    /// A line on values, where they are not what they mostly are.
+    /// A line about the type of the values; empty if it is the usual one.
     pub fn values_said(&self) -> String {
         self.values
             .filter(|&kind| kind != Type::U32)
             .map_or(String::new(), |kind| format!("values    {}\n", numbers(kind)))
     }
 
-    /// For programs.
+    /// The types as JSON.
     pub fn json(&self) -> Value {
         json!({ "keys": self.keys.name(), "values": self.values.map(Type::name) })
     }
 }
 
-/// Numbers of a type.
+/// Describes numbers of this type in words.
 fn numbers(kind: Type) -> String {
     if kind == Type::U32 { "numbers".into() } else { format!("numbers ({})", kind.name()) }
 }
@@ -331,7 +331,7 @@ macro_rules! of_map {
 }
 pub(crate) use of_map;
 
-/// The same of sets, which have no values but those of 32-bit layouts, unused.
+/// As `of_map`, for sets, which do not have values, except unused ones in 32-bit layouts.
 macro_rules! of_set {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
@@ -344,7 +344,7 @@ macro_rules! of_set {
 }
 pub(crate) use of_set;
 
-/// The same of tables of ids, which are numbers of the table's own.
+/// As `of_map`, for compacting tables, which assign the ids themselves.
 macro_rules! of_numbering_table {
     ($info:expr, |$S:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
@@ -356,7 +356,8 @@ macro_rules! of_numbering_table {
 }
 pub(crate) use of_numbering_table;
 
-/// The same of multivalue tables, with `$V` as the type of their values: their keys have numbers of the table's own too.
+/// As `of_map`, for multivalue tables; `$V` is the type of their values. The table of their keys stores assigned
+/// numbers too.
 macro_rules! of_multi_table {
     ($info:expr, |$S:ident, $V:ident| $body:expr) => {
         match ($info.key_bits, $info.value_bits) {
@@ -374,14 +375,14 @@ macro_rules! of_multi_table {
 }
 pub(crate) use of_multi_table;
 
-/// What is said of a table of widths that no such structure has.
+/// The error for a table with widths that this structure does not support.
 pub fn unknown_widths(info: &FileInfo) -> Failure {
     let (name, keys, values) = (info.contents.name(), info.key_bits, info.value_bits);
     let what = format!("a {name} of keys of {keys} bits and values of {values}");
     Failure::Input(format!("{what} is unknown to this version: use a newer koel"))
 }
 
-/// What is said of contents that this command does not know.
+/// The error for contents that this command does not support.
 pub fn unknown(contents: Contents) -> Failure {
     Failure::Input(format!("tables of type {} are unknown to this version: use a newer koel", contents.name()))
 }

@@ -1,4 +1,4 @@
-//! Numbers and tables for people.
+//! Formats numbers and tables for people.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Things a second, in thousand millions, millions or thousands.
+/// A rate per second, in thousand millions, millions or thousands.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
@@ -42,7 +42,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// Millions a second, for columns that say so in their head.
+/// Millions per second, for columns whose heading has this unit.
 pub fn millions(per_second: f64) -> String {
     if per_second >= 1e8 { format!("{:.0}", per_second / 1e6) } else { format!("{:.1}", per_second / 1e6) }
 }
@@ -68,14 +68,14 @@ pub fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{amount:.1} {}", UNITS[unit]) }
 }
 
-/// How a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// Rows under a head, in columns as wide as they need.
+/// Rows under a heading, in columns of the width that they need.
 pub struct Table {
     aligns: Vec<Align>,
     rows: Vec<Vec<String>>,
@@ -95,7 +95,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The text, each row on a line; columns that are empty but for their head are left out.
+    /// The text, with one line per row. Columns with only a heading are omitted.
     pub fn render(&self) -> String {
         let columns = 0..self.aligns.len();
         let widths: Vec<usize> = columns

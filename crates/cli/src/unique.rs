@@ -1,4 +1,4 @@
-//! `koel unique`: the distinct keys of a file, how often each occurs, and the id of each row's key.
+//! `koel unique`: the distinct keys of a file, the number of rows of each key, and the id of each row's key.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `build` does with a table that is built, and says of it.
+//! Saves and reports a table that `build` has built.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::scheme::{self, Described};
 use crate::structure::{About, Structure, key_type_json};
 use crate::{options, out, text};
 
-/// What was built, and the seconds that it took.
+/// What was built, and how many seconds it took.
 struct Built {
     about: About,
     digest: Digest,
@@ -41,11 +41,11 @@ impl Build<'_> {
         self.print_report(About::of(&structure), digest, [build_seconds, save_seconds])
     }
 
-    /// Says what was built, and in how many seconds it was built and saved.
+    /// Reports what was built, and how many seconds building and saving took.
     pub(super) fn print_report(&mut self, about: About, digest: Digest, seconds: [f64; 2]) -> Result<Verdict> {
         let [build_seconds, save_seconds] = seconds;
         let built = Built { about, digest, build_seconds, save_seconds };
-        // Clears the line before anything is printed there.
+        // Clears the progress line before anything is printed.
         self.progress = None;
         if self.args.json { self.print_json(&built) } else { self.print(&built) }?;
         Ok(Verdict::Fine)

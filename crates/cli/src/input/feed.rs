@@ -1,4 +1,4 @@
-//! Rows between a reader and a sink, and what continues from file to file: the numbers of rows and of letters.
+//! Passes rows from readers to a sink, and keeps what continues from file to file: the numbers of rows and letters.
 
 use super::{Name, Named, Want, letters};
 use crate::failure::Result;
@@ -6,23 +6,24 @@ use crate::number::{Admitted, Number, Type, Words};
 
 /// Receives keys and values. Readers are compiled once for all sinks.
 pub trait Sink {
-    /// The types that are known; called once, before the first rows.
+    /// Receives the types, as far as they are known; called once, before the first rows.
     fn begin(&mut self, _named: Named) -> Result<()> {
         Ok(())
     }
-    /// Further rows: as many keys as values.
+    /// Receives further rows: as many keys as values.
     fn append(&mut self, keys: Words, values: Words) -> Result<()>;
 }
 
-/// Checks rows and passes them to a sink, of one file after the other.
+/// Checks the rows of one file after the other and passes them to a sink.
 pub(crate) struct Feed<'a> {
-    /// The types that are known since the first file.
+    /// The types that are known since the first file began.
     named: Option<Named>,
     /// Which keys and which values are accepted.
     admitted: [Admitted; 2],
-    /// Rows of numbers so far.
+    /// Rows of numbers that were passed on.
     pub(super) rows: u64,
-    /// Letters and records of sequences so far, and the most letters in a row, up to those of a key.
+    /// Letters and records of sequences that were read, and the longest run of valid letters, counted up to the length
+    /// of a key.
     pub(super) letters: u64,
     pub(super) records: u64,
     pub(super) longest: u32,
@@ -35,14 +36,14 @@ impl<'a> Feed<'a> {
         Feed { named: None, admitted, rows: 0, letters: 0, records: 0, longest: 0, sink }
     }
 
-    /// The types of a file, before its first row. Those of the first file are those of all.
+    /// Receives the types of a file, before its first row. The types of the first file apply to all files.
     pub(crate) fn begin(&mut self, file: &Name, named: Named) -> Result<()> {
         let Some(before) = self.named else {
             self.named = Some(named);
             self.admitted = [named.keys, named.values].map(Admitted::new);
             return self.sink.begin(named);
         };
-        // Earlier whole numbers would be read as the bits of doubles.
+        // Integers of earlier files would be read as the bits of doubles.
         if named.values == Some(Type::F64) && before.values != Some(Type::F64) {
             return Err(file.fail("its values are floats, and those of the files before it are not: give --values f64"));
         }
@@ -63,7 +64,7 @@ impl<'a> Feed<'a> {
         self.named.is_some_and(|named| named.values == Some(Type::F64))
     }
 
-    /// Returns the reason if no type holds this key and those that were admitted before.
+    /// Admits a key. Returns the reason if no type holds it and all keys that were admitted before.
     pub(crate) fn admit_key(&mut self, key: Number) -> std::result::Result<(), String> {
         if let Some(key_type) = self.named.and_then(|named| named.kmers) {
             letters::check(key, key_type)?;
@@ -71,7 +72,7 @@ impl<'a> Feed<'a> {
         self.admitted[0].admit(key)
     }
 
-    /// The same for a value.
+    /// Admits a value, as [`admit_key`](Feed::admit_key) admits a key.
     pub(crate) fn admit_value(&mut self, value: Number) -> std::result::Result<(), String> {
         self.admitted[1].admit(value)
     }
@@ -89,8 +90,8 @@ impl<'a> Feed<'a> {
         fit
     }
 
-    /// Values of rows that have none: their numbers where values are wanted, and otherwise 0. `rows` counts from those
-    /// that were passed on.
+    /// Values for rows that have none: their row numbers if values are wanted, otherwise 0. `rows` counts from the last
+    /// row that was passed on.
     pub(crate) fn missing_values(
         &self,
         rows: impl Iterator<Item = usize>,
@@ -112,7 +113,7 @@ impl<'a> Feed<'a> {
         if keys.len() == 0 { Ok(()) } else { self.sink.append(keys, values) }
     }
 
-    /// The reason why there are no keys, if there are records but no window of `k` letters.
+    /// The reason why there are no keys, if there are records but none has a window of `k` letters.
     pub(super) fn no_key(&self, k: u32) -> Option<String> {
         let longest = self.longest;
         (self.records > 0 && longest < k).then(|| {

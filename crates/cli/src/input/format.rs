@@ -1,4 +1,4 @@
-//! Detects formats: by the first bytes and, if these are ambiguous, by name.
+//! Detects formats by the first bytes of a file and, if these are ambiguous, by its name.
 
 use super::{BYTE_ORDER_MARK, Name};
 use crate::failure::Result;
@@ -13,17 +13,17 @@ pub(crate) enum Format {
     Ndjson,
     Fasta,
     Fastq,
-    /// CSV or TSV. If rows have no names, this byte separates their columns.
+    /// CSV or TSV. If columns have no names, this byte separates them.
     Text {
         delimiter: u8,
     },
 }
 
 impl Format {
-    /// The format of a file that begins with these bytes, once it is unpacked.
+    /// Returns the format of a file that begins with these bytes, after decompression.
     ///
     /// # Errors
-    /// If koel does not read it.
+    /// If koel does not read this format.
     pub(super) fn of(head: &[u8], name: &Name) -> Result<Format> {
         match head {
             [b'P', b'A', b'R', b'1', ..] => Ok(Format::Parquet),
@@ -31,7 +31,7 @@ impl Format {
                 Err(name.fail("this Parquet file is encrypted: decrypt it first, koel has no keys"))
             }
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Ok(Format::IpcFile),
-            // A message of a stream begins so, and no text.
+            // Messages of a stream begin with these bytes, and text does not.
             [0xff, 0xff, 0xff, 0xff, ..] => Ok(Format::IpcStream),
             [b'F', b'E', b'A', b'1', ..] => {
                 Err(name.fail("this is Feather of version 1: write it again as version 2, which is Arrow IPC"))
@@ -80,7 +80,7 @@ impl Format {
         })
     }
 
-    /// Whether keys are k-mers of its sequences.
+    /// Whether keys are k-mers of the file's sequences.
     pub(super) fn has_sequences(self) -> bool {
         matches!(self, Format::Fasta | Format::Fastq)
     }
@@ -89,7 +89,7 @@ impl Format {
         matches!(self, Format::Text { .. })
     }
 
-    /// Whether it consists of lines, none of which may be longer than the longest row.
+    /// Whether the file consists of lines, whose length is limited to that of the longest row.
     pub(super) fn has_lines(self) -> bool {
         self.has_sequences() || self.is_text() || self == Format::Ndjson
     }

@@ -1,7 +1,7 @@
-//! Several files, read as if they were one: rows and places go on from file to file.
+//! Several files, read as if they were one: rows and places are numbered across files.
 //!
-//! Each CSV file may have a header of its own. FASTA and FASTQ are the same to this; but sequences and numbers do not
-//! mix, because the keys of the former are k-mers.
+//! Each CSV file may have its own header. FASTA and FASTQ files can be mixed; sequences and numbers cannot, because the
+//! keys of sequences are k-mers.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::failure::{Failure, Result};
 use crate::number::Type;
 use crate::{out, progress};
 
-/// Files whose formats are known, in their order: at least one.
+/// One or more files, in order, whose formats are known.
 pub struct Inputs<'a>(pub(super) Vec<Input<'a>>);
 
 impl<'a> Inputs<'a> {
-    /// Opens all of them, before anything of them is read but their first bytes.
+    /// Opens all files, and reads only their first bytes.
     pub fn open(paths: &[impl AsRef<Path>]) -> Result<Inputs<'static>> {
         let inputs = paths.iter().map(|path| Input::open(path.as_ref())).collect::<Result<Vec<_>>>()?;
         if let Some(first) = inputs.first()
@@ -34,12 +34,12 @@ impl<'a> Inputs<'a> {
         options.check(&all.iter().flat_map(|inputs| &inputs.0).collect::<Vec<_>>())
     }
 
-    /// Whether they are FASTA or FASTQ, whose keys are k-mers.
+    /// Whether the files are FASTA or FASTQ, whose keys are k-mers.
     pub fn has_sequences(&self) -> bool {
         self.0.iter().any(Input::has_sequences)
     }
 
-    /// The letters of a key, if keys are k-mers of sequences.
+    /// The number of letters of a key, if keys are k-mers of sequences.
     pub fn letters(&self, options: &ReadOptions) -> Option<u32> {
         self.has_sequences().then(|| options.k())
     }
@@ -49,7 +49,7 @@ impl<'a> Inputs<'a> {
         &self.0[0].name
     }
 
-    /// What they are called, shortly.
+    /// A short name of the files for messages.
     pub fn shown(&self) -> String {
         let first = self.0.first().map_or(String::new(), |first| first.name.shown());
         match self.0.len() {
@@ -59,7 +59,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Reads them into memory, or into a temporary file. Reports their types on stderr if text needs types other than u32.
+    /// Reads all files into memory, or into a temporary file. Reports the types on stderr if text needs types other
+    /// than u32.
     pub fn pairs(self, options: &ReadOptions, want: Want, is_in_file: bool) -> Result<Pairs> {
         let shown = self.shown();
         let mut pairs = Pairs::new(want, is_in_file);
@@ -69,12 +70,12 @@ impl<'a> Inputs<'a> {
         Ok(pairs)
     }
 
-    /// Reads them into a sink, in their order, and says on stderr what of each was skipped.
+    /// Reads all files into a sink, in order, and reports on stderr what was skipped in each.
     pub fn read(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<()> {
         self.into_sink(options, want, sink, false)
     }
 
-    /// The same; the line of progress may say which file is read.
+    /// As `read`; if `says_which`, the progress line shows which file is read.
     fn into_sink(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink, says_which: bool) -> Result<()> {
         let (shown, k) = (self.shown(), options.k());
         let mut feed = Feed::new(sink);
@@ -89,7 +90,7 @@ impl<'a> Inputs<'a> {
             progress::end_of_bytes();
         }
         if let Some(reason) = feed.no_key(k) {
-            // What was skipped is the reason, mostly.
+            // What was skipped is usually the reason.
             notes.insert(0, format!("{shown}: {reason}"));
             return Err(Failure::Input(notes.join("; ")));
         }
@@ -98,7 +99,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Says on stderr of which types keys and values are, where the numbers alone say it and it is not u32.
+/// Reports the types of keys and values on stderr if they were derived from the numbers and are not u32.
 fn note_types(shown: &str, found: [Option<Type>; 2]) {
     let said = ["keys", "values"].into_iter().zip(found);
     let said = said.filter_map(|(what, kind)| kind.filter(|&kind| kind != Type::U32).map(|kind| (what, kind.name())));
@@ -108,7 +109,7 @@ fn note_types(shown: &str, found: [Option<Type>; 2]) {
     }
 }
 
-/// The names of files, for those who take several of any kind.
+/// The paths of files, for functions that take several kinds of paths.
 pub fn paths(files: &[PathBuf]) -> Vec<&Path> {
     files.iter().map(PathBuf::as_path).collect()
 }

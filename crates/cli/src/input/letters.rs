@@ -1,4 +1,4 @@
-//! Fields of letters of DNA and RNA, as keys: [`koel::layout::kmers`] says which.
+//! Fields of DNA or RNA letters as keys; [`koel::layout::kmers`] defines the keys.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::number::Number;
 /// The maximum number of letters of a 32-bit key, which is also the default number of letters.
 pub(super) const MOST_NARROW: u32 = 16;
 
-/// Whether a field is meant as letters: nothing but A, C, G, T, U and N.
+/// Whether a field consists of A, C, G, T, U and N only, so that letters are meant.
 pub(crate) fn are_letters(field: &[u8]) -> bool {
     !field.is_empty() && field.iter().all(|&letter| Base::of(letter).is_some() || letter.eq_ignore_ascii_case(&b'N'))
 }
 
-/// Whether a field is meant as `k` letters, be they legal ones or not. A number is none, and a word of another length may
+/// Whether a field is meant as a k-mer of `k` letters, valid or not. Numbers are not, and a word of another length may
 /// be a name.
 pub(crate) fn are_meant(field: &[u8], k: u32) -> bool {
     are_letters(field) || (field.len() == k as usize && field.iter().all(u8::is_ascii_alphabetic))
 }
 
-/// Exactly `k` letters as a key.
+/// Converts exactly `k` letters to a key.
 ///
 /// # Errors
-/// What is wrong with them.
+/// A description of what is wrong with the letters.
 pub(crate) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
     debug_assert!((1..=MOST).contains(&k));
     if letters.len() != k as usize {
@@ -40,10 +40,10 @@ pub(crate) fn kmer(letters: &[u8], k: u32) -> std::result::Result<u64, String> {
     })
 }
 
-/// Whether a number can be a key of a table of such k-mers.
+/// Checks that a number can be a key of a table of such k-mers.
 ///
 /// # Errors
-/// Why not, and what to do.
+/// The reason why not, and what to do.
 pub(crate) fn check(key: Number, key_type: KeyType) -> std::result::Result<(), String> {
     let (KeyType::Kmers { k } | KeyType::CanonicalKmers { k }) = key_type else { return Ok(()) };
     let Some(bits) = u64::try_from(key).ok().filter(|&bits| of_kmer(bits.into(), k).is_some()) else {
@@ -60,7 +60,7 @@ pub(crate) fn check(key: Number, key_type: KeyType) -> std::result::Result<(), S
     ))
 }
 
-/// The letters of a k-mer, if it is one of `k` letters.
+/// The letters of a k-mer; `None` if the key is not a k-mer of `k` letters.
 fn of_kmer(key: Number, k: u32) -> Option<impl Iterator<Item = u8>> {
     let key = u64::try_from(key).ok().filter(|key| k == MOST || key >> (2 * k) == 0)?;
     Some((0..k).rev().map(move |place| b"ACGT"[(key >> (2 * place)) as usize & 3]))

@@ -8,7 +8,7 @@
 //! ```text
 //! feed.rs     checks rows on their way to a sink: a number must fit the type of its column, and readers know its row
 //! pairs.rs    the sink of most commands: all rows, in memory or in a temporary file
-//! window.rs   k-mers of sequences                places.rs   the sequences in which they are
+//! window.rs   k-mers of sequences                places.rs   the sequences that contain them
 //! inputs.rs   several files as one               letters.rs  k-mers as text
 //! ```
 
@@ -50,29 +50,29 @@ pub use options::{Header, OtherLetters, ReadOptions};
 pub use pairs::Pairs;
 pub use places::Places;
 
-/// UTF-8's, which some editors write in front of text.
+/// The byte order mark of UTF-8, which some editors write at the start of text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What the caller wants of a file.
+/// What the caller wants to read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Keys with values.
     Pairs,
-    /// The first column; values are 0.
+    /// Only the first column; values are 0.
     Keys,
 }
 
-/// The types of keys and values, where the user or the file says them.
+/// The types of keys and values, as far as the user or the file states them.
 #[derive(Clone, Copy, Default)]
 pub struct Named {
     pub keys: Option<Type>,
     pub values: Option<Type>,
-    /// What numbers must be that are k-mers.
+    /// The key type of k-mers, if the numbers must be k-mers.
     pub(crate) kmers: Option<KeyType>,
 }
 
 impl Named {
-    /// Of these options, and where they say nothing of the file.
+    /// The types that the options state, otherwise those that the file states.
     pub(crate) fn of(options: &ReadOptions, file: Named) -> Named {
         Named {
             keys: options.keys.or(file.keys),
@@ -82,7 +82,7 @@ impl Named {
     }
 }
 
-/// The keys and places of a FASTA text in memory.
+/// The keys and places of a FASTA text that is in memory.
 pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<Pairs> {
     let mut pairs = Pairs::default();
     let options = ReadOptions { kmer: Some(k), ..ReadOptions::default() };
@@ -90,20 +90,20 @@ pub fn kmers(text: &[u8], name: &str, k: u32) -> Result<Pairs> {
     Ok(pairs)
 }
 
-/// A file whose format is known, and nothing else of it.
+/// A file whose format is known, and of which only the first bytes were read.
 pub struct Input<'a> {
     name: Name,
     format: Format,
-    /// Bytes, where the system knows them.
+    /// The length in bytes, if the system knows it.
     length: Option<u64>,
     content: Content<'a>,
 }
 
-/// What is in a file.
+/// The bytes of a file.
 enum Content<'a> {
     /// A plain file: any thread can read any part of it.
     File(File),
-    /// What can be read once: a pipe, or what is unpacked.
+    /// Bytes that can be read only once: a pipe, or a decompressed file.
     Once(Box<dyn BufRead + 'a>),
 }
 
@@ -129,7 +129,7 @@ impl<'a> Input<'a> {
         Ok(Input { format: Format::of(&head, &name)?, name, length, content: Content::File(file) })
     }
 
-    /// Anything that can be read, as a file of that name would be.
+    /// Opens any reader, as a file with this name would be opened.
     pub fn of(reader: impl Read + 'a, name: &Path) -> Result<Input<'a>> {
         memory::end_when_short();
         let mut reader = Counting::new(reader);
@@ -150,12 +150,12 @@ impl<'a> Input<'a> {
         Ok(Input { name, format, length: None, content })
     }
 
-    /// Whether it is FASTA or FASTQ, whose keys are k-mers.
+    /// Whether the file is FASTA or FASTQ, whose keys are k-mers.
     pub fn has_sequences(&self) -> bool {
         self.format.has_sequences()
     }
 
-    /// Reads it into a sink, in its order. A sentence says what of it was skipped.
+    /// Reads the file into a sink, in order. Returns a sentence on what was skipped, if anything was.
     pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<Option<String>> {
         let mut feed = Feed::new(sink);
         let name = self.name.clone();
@@ -163,7 +163,7 @@ impl<'a> Input<'a> {
         feed.no_key(options.k()).map_or(Ok(read), |reason| Err(name.fail(reason)))
     }
 
-    /// Hands on its rows; a sentence says what was skipped.
+    /// Passes on the rows. Returns a sentence on what was skipped, if anything was.
     fn rows(self, options: &ReadOptions, want: Want, feed: &mut Feed<'_>) -> Result<Option<String>> {
         match self.format {
             Format::Text { delimiter } if options.key.is_none() => {
@@ -185,7 +185,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Hands on the records of sequences.
+    /// Passes on the records of sequences.
     fn records(self, to: &mut impl Sequences<Error = Failure>) -> Result<()> {
         let (name, format) = (self.name.clone(), self.format);
         let reader = self.into_reader()?;
@@ -197,7 +197,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// All bytes in their order, which the line of progress counts, without a byte order mark.
+    /// All bytes in order, without a byte order mark. The progress line counts them.
     fn into_reader(self) -> Result<Box<dyn BufRead + 'a>> {
         progress::bytes(self.length);
         let mut reader = match self.content {
@@ -210,8 +210,8 @@ impl<'a> Input<'a> {
         Ok(reader)
     }
 
-    /// The file as a table, which may be NDJSON without any columns. What can be read once goes into memory, or into a
-    /// temporary file.
+    /// Returns the file as a table, which may be NDJSON without any columns. Content that can be read only once is
+    /// stored in memory or in a temporary file.
     pub(crate) fn into_source(self, options: &TableReading) -> Result<Source> {
         let (name, format) = (self.name.clone(), self.format);
         let data = match self.content {
@@ -222,7 +222,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What a file is called in messages.
+/// The name of a file in messages.
 #[derive(Clone)]
 pub struct Name(PathBuf);
 
@@ -249,7 +249,7 @@ impl Name {
         self.fail(error)
     }
 
-    /// Whether it ends so; that a file is packed says nothing of what is in it.
+    /// Whether the name ends with one of these extensions. Extensions of compressed files are ignored.
     pub(crate) fn has_extension(&self, names: &[&str]) -> bool {
         let extension = |path: &Path| path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
         let extension = match extension(&self.0).as_deref() {
@@ -259,7 +259,7 @@ impl Name {
         extension.is_some_and(|extension| names.contains(&extension.as_str()))
     }
 
-    /// The first bytes of this file.
+    /// Reads the first bytes of this file.
     fn head(&self, reader: &mut impl Read) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         reader.take(HEAD as u64).read_to_end(&mut head).map_err(|error| self.io(&error))?;
@@ -272,7 +272,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::number::Number;
 
-    /// The pairs in some bytes that stand under a name.
+    /// The pairs in some bytes, read as a file of this name.
     pub(crate) fn pairs(
         name: &str,
         bytes: &[u8],
@@ -283,12 +283,12 @@ pub(crate) mod tests {
         Ok(zipped(&sink))
     }
 
-    /// The rows of some columns.
+    /// The pairs as tuples of key and value.
     pub(crate) fn zipped(pairs: &Pairs) -> Vec<(Number, Number)> {
         pairs.iter().collect()
     }
 
-    /// Reads them under some options; what was skipped.
+    /// Reads some bytes with these options. Returns what was skipped.
     pub(crate) fn read_with(
         name: &str,
         bytes: &[u8],

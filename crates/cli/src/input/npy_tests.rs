@@ -4,12 +4,12 @@ use super::tests::{pairs, read_with, zipped};
 use super::{Input, Pairs, ReadOptions, Want};
 use crate::number::{Number, Type};
 
-/// An array's file: `data` are its elements, each in as many bytes as the type has.
+/// Returns an array file with the elements `data`, each of as many bytes as the type has.
 fn file(descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
     versioned(1, descr, fortran, shape, data)
 }
 
-/// The same, with the header of a version.
+/// As `file`, with a header of this version.
 fn versioned(version: u8, descr: &str, fortran: &str, shape: &str, data: &[i128]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
     while (header.len() + 11) % 64 != 0 {
@@ -141,7 +141,7 @@ fn other_arrays_are_refused() {
     }
 }
 
-/// An array of records.
+/// Returns a file with an array of records.
 fn records(fields: &str, count: usize, rows: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': [{fields}], 'fortran_order': False, 'shape': ({count},), }}");
     let length = (header.len() as u16).to_le_bytes();

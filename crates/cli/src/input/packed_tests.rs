@@ -1,4 +1,4 @@
-//! Packed files of keys and values.
+//! Compressed files of keys and values.
 
 use std::io::Write;
 
@@ -27,7 +27,7 @@ fn packed_files_are_read_as_what_they_hold() {
 
 #[test]
 fn damage_is_an_error_wherever_it_is() {
-    // Long enough for its head to be read before the damage is.
+    // Long enough that the file's first bytes are read before the damage is reached.
     let text: String = (0..200_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
     let whole = packed(text.as_bytes());
     assert_eq!(pairs("x.csv.gz", &whole, None).map(|rows| rows.len()), Ok(200_000));
@@ -35,7 +35,7 @@ fn damage_is_an_error_wherever_it_is() {
         let error = pairs("x.csv.gz", &whole[..length], None).expect_err("cut short");
         assert!(error.starts_with("x.csv.gz: ") && error.contains("cut short"), "{length}: {error}");
     }
-    // The method, and the sum at the end; a length that is another; what follows the last member.
+    // Damages the compression method, the checksum at the end, and the length at the end.
     for (at, xor) in [(2, 1), (whole.len() - 5, 1), (whole.len() - 1, 1)] {
         let mut damaged = whole.clone();
         damaged[at] ^= xor;

@@ -12,20 +12,20 @@ use super::{Named, Sink, Want};
 use crate::failure::Result;
 use crate::number::{Column, Number, Span, Type, Word, Words};
 
-/// Rows of all files.
+/// The rows of all files.
 #[derive(Debug)]
 pub struct Pairs {
     /// Empty if rows are in a file.
     columns: [Column; 2],
-    /// Words of 64 bits, which hold all numbers.
+    /// 64-bit words, which hold all numbers.
     file: Option<Spooled>,
-    /// Without values, only keys are stored.
+    /// If values are not wanted, only keys are stored.
     want: Want,
     rows: u64,
 }
 
 impl Pairs {
-    /// No rows yet.
+    /// Creates an empty instance.
     pub fn new(want: Want, is_in_file: bool) -> Pairs {
         let file = is_in_file.then(|| Spooled::new(&Arc::new(Schema::empty()), &Limit::new(u64::MAX)));
         Pairs { columns: Default::default(), file, want, rows: 0 }
@@ -36,7 +36,7 @@ impl Pairs {
         (self.columns[0].kind(), self.columns[1].kind())
     }
 
-    /// The same where the numbers alone show them.
+    /// The types of keys and of values, for columns whose types are derived from the numbers alone.
     pub(super) fn found_types(&self) -> [Option<Type>; 2] {
         self.columns.each_ref().map(|column| column.named.is_none().then(|| column.kind()))
     }
@@ -54,18 +54,18 @@ impl Pairs {
         self.file.is_some()
     }
 
-    /// Columns that are stored.
+    /// The number of columns that are stored.
     fn width(&self) -> usize {
         if self.want == Want::Pairs { 2 } else { 1 }
     }
 
-    /// Rows in memory as words of a table, which have as many bits as their types; without values if there are none.
+    /// Rows in memory as words of a table, as wide as their types; without values if there are none.
     pub(crate) fn into_words<K: Word, V: Word>(self) -> (Vec<K>, Vec<V>) {
         let [keys, values] = self.columns;
         (keys.into_keys(), V::of(values))
     }
 
-    /// The same of rows in a file, batch by batch.
+    /// As `into_words`, for rows in a file, one batch at a time.
     pub(crate) fn words<K: Word, V: Word>(&self) -> impl Iterator<Item = Result<(Vec<K>, Vec<V>)>> {
         self.batches().map(|columns| {
             let [keys, values] = columns?;
@@ -79,7 +79,7 @@ impl Pairs {
         self.columns.into_iter().zip(kinds).take(width).map(|(column, kind)| column.into_array(kind)).collect()
     }
 
-    /// The same of rows in a file, batch by batch.
+    /// As `into_arrays`, for rows in a file, one batch at a time.
     pub(crate) fn arrays(&self, keys: Type) -> impl Iterator<Item = Result<Vec<ArrayRef>>> {
         let (kinds, width) = ([keys, self.types().1], self.width());
         self.batches().map(move |columns| {
@@ -97,7 +97,7 @@ impl Pairs {
         })
     }
 
-    /// All rows in memory. Values are 0 where there are none.
+    /// All rows in memory. Values are 0 if none are stored.
     pub fn iter(&self) -> impl Iterator<Item = (Number, Number)> {
         self.columns[0].iter().zip(self.columns[1].iter().chain(std::iter::repeat(0)))
     }

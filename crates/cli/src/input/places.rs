@@ -1,8 +1,8 @@
-//! Where places are: the records of the files that a table was built from, by where each begins.
+//! Maps places to the records of the files that a table was built from.
 //!
-//! A place counts the letters of all sequences of all files, as `window.rs` does. So a table's files, read once more and in
-//! the same order, say of each value in which record it is. What is kept of a record is its name, up to the first blank
-//! as `samtools faidx` has it, and where it begins.
+//! A place counts the letters of all sequences of all files, as in `window.rs`. So if a table's files are read once
+//! more, in the same order, the record of each value can be found. For each record, its start and its name are stored;
+//! the name ends at the first blank, as in `samtools faidx`.
 
 use std::path::PathBuf;
 
@@ -13,29 +13,29 @@ use crate::failure::{Failure, Result};
 use crate::number::Number;
 use crate::progress;
 
-/// The most bytes of a name.
+/// The most bytes of a record's name.
 const LONGEST: usize = 1 << 16;
 
-/// All records, in their order.
+/// All records, in order.
 pub struct Places {
-    /// The names, one behind the other.
+    /// The names, concatenated.
     names: Vec<u8>,
     records: Vec<Begin>,
     letters: u64,
-    /// Letters of a window.
+    /// The number of letters of a window.
     k: u32,
-    /// What the files are called.
+    /// The name of the files in messages.
     shown: String,
 }
 
-/// Where a record begins, and its name among all.
+/// The start of a record, and of its name in the concatenated names.
 struct Begin {
     letters: u64,
     name: usize,
 }
 
 impl Places {
-    /// The places of the windows of `k` letters of some files.
+    /// Reads the records of some files, for windows of `k` letters.
     pub fn read(files: &[PathBuf], k: u32) -> Result<Places> {
         let inputs = Inputs::open(files)?;
         let shown = inputs.shown();
@@ -53,7 +53,7 @@ impl Places {
         Ok(places)
     }
 
-    /// Refuses a name that is too long to be one.
+    /// Refuses a name longer than the limit.
     fn whole_names(&self) -> Result<()> {
         let ends = self.records.iter().skip(1).map(|record| record.name).chain([self.names.len()]);
         let longest = self.records.iter().zip(ends).map(|(record, end)| end - record.name).max();
@@ -66,7 +66,8 @@ impl Places {
         }
     }
 
-    /// The name of the record in which a window is, and the window's offset there.
+    /// Returns the name of the record that contains the window at this place, and the offset of the window in the
+    /// record.
     ///
     /// # Errors
     /// If no window begins at this place, or the name is not UTF-8.

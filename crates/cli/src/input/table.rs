@@ -1,10 +1,10 @@
 //! Columns of a table as keys and values: `--key NAME --value NAME`. Without names, the first one or two columns of `.npy`.
 //!
 //! ```text
-//! whole numbers of up to 64 bits    themselves, of the column's type; of text the narrowest type that holds all
-//! dates, times, moments             what the file has: days, or parts of a second, with a sign
-//! floats                            values alone, as doubles
-//! two key columns of 32 bits        the first one is the upper half of a key of 64 bits
+//! integers of up to 64 bits        unchanged, of the column's type; in text, of the narrowest type that holds all
+//! dates, times, timestamps         as stored in the file: signed days or fractions of a second
+//! floats                           values only, as doubles
+//! two key columns of 32 bits       the first one is the upper half of a 64-bit key
 //! ```
 
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mu
     let name = source.name();
     let (keys, value) = columns(source, options, want)?;
     let mut wanted = keys.clone();
-    // A column may be both.
+    // The key column may also be the value column.
     wanted.extend(value.clone().filter(|value| !keys.contains(value)));
-    // Arrays are as large as the numbers that are kept.
+    // An array in memory would take as much space as the numbers that are kept, so `.npy` is streamed.
     let (schema, batches): (_, Box<dyn Iterator<Item = Result<RecordBatch>>>) = if options.spool || source.is_npy() {
         let stream = source.stream(Some(&wanted))?;
         (Arc::clone(stream.schema()), Box::new(stream))
@@ -60,7 +60,7 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mu
     Ok(())
 }
 
-/// The names of the columns of the key, and of the value if one is requested and there.
+/// The names of the key columns, and of the value column if one is requested and exists.
 fn columns(source: &Source, options: &ReadOptions, want: Want) -> Result<(Vec<String>, Option<String>)> {
     let (name, there) = (source.name(), source.columns());
     let value = |value: Option<&str>| value.filter(|_| want == Want::Pairs).map(str::to_owned);
@@ -84,18 +84,18 @@ fn columns(source: &Source, options: &ReadOptions, want: Want) -> Result<(Vec<St
     }
 }
 
-/// Columns of the key, and of the value if there is one.
+/// The key columns, and the value column if there is one.
 struct Columns<'a> {
     file: &'a Name,
     schema: &'a SchemaRef,
     is_text: bool,
-    /// How many of the first columns are the key.
+    /// The first `keys` columns are the key.
     keys: usize,
     at_value: Option<usize>,
 }
 
 impl Columns<'_> {
-    /// Reads a batch that begins with the row of this number, up to the first row that is wrong.
+    /// Reads a batch whose first row has this number, up to the first invalid row.
     fn read(
         &self,
         batch: &RecordBatch,
@@ -136,7 +136,7 @@ impl Columns<'_> {
             Some(at) if feed.has_doubles() && !is_float(batch.column(at).data_type()) => {
                 (numbers[at].iter().map(|number| Type::F64.of_whole(number)).collect(), "value")
             }
-            // A column may be key and value.
+            // A column may be both key and value.
             Some(at) if at < self.keys => (numbers[at].clone(), "value"),
             Some(at) => (std::mem::take(&mut numbers[at]), "value"),
         };
@@ -145,7 +145,7 @@ impl Columns<'_> {
             [upper, lower] => upper.iter().zip(lower.iter()).map(|(u, l)| (half(u) << 32 | half(l)).into()).collect(),
             _ => numbers.swap_remove(0),
         };
-        // The numbers of rows are those of the file, whatever is dropped.
+        // Rows keep the numbers that they have in the file, even if some are dropped.
         feed.rows += there.as_ref().map_or(0, |there| there.null_count() as u64);
         if feed.admit_all(&keys, &values) {
             return feed.push(keys, values);
@@ -166,7 +166,7 @@ impl Columns<'_> {
         self.file.fail(format!("column {} is of type {}: {advice}", field.name(), field.data_type()))
     }
 
-    /// The type of a key; of text that of its numbers is found as they come.
+    /// The type of a key of one column. In text, the type is derived from the numbers as they are read.
     fn whole(&self, at: usize) -> Result<Option<Type>> {
         match type_of(self.schema.field(at).data_type()) {
             None | Some(Type::F64) => Err(self.refused(
@@ -178,7 +178,7 @@ impl Columns<'_> {
         }
     }
 
-    /// The type of keys of two halves.
+    /// The type of a key of two halves.
     fn halves(&self) -> Result<Option<Type>> {
         for at in 0..2 {
             self.whole(at)?;
@@ -207,7 +207,7 @@ impl Columns<'_> {
     }
 }
 
-/// What the numbers of a column are; none of a column that has no numbers.
+/// The type of the numbers of a column; `None` if it does not contain numbers.
 fn type_of(data_type: &DataType) -> Option<Type> {
     use DataType::*;
     Some(match koel_arrow::plain_type(data_type) {
@@ -224,7 +224,7 @@ fn is_float(data_type: &DataType) -> bool {
     type_of(data_type) == Some(Type::F64)
 }
 
-/// The numbers of a column of a type that has some.
+/// The numbers of a column whose type has some.
 fn numbers_of(column: &ArrayRef) -> Result<Words> {
     fn of<T: ArrowPrimitiveType>(array: &ArrayRef, number: impl Fn(T::Native) -> Number) -> Words {
         array.as_primitive::<T>().values().iter().map(|&value| number(value)).collect()

@@ -1,13 +1,13 @@
-//! Windows of K letters over the sequences of FASTA and FASTQ: each is a key, its place the value.
+//! Windows of K letters of FASTA and FASTQ sequences: each window is a key, and its place is the value.
 //!
 //! ```text
-//! key    of the window, or canonical: koel::layout::kmers
-//! value  where the window's first letter stands, counted from 0 through all records of all files; 0 where keys alone
-//!        are wanted, of files of any length
+//! key    the letters, canonical on request: koel::layout::kmers
+//! value  the place of the window's first letter, counted from 0 across all records of all files; 0 if only keys are
+//!        wanted, so that the length of files is not limited
 //! ```
 //!
-//! A window never spans two records. Nor does it contain a letter for several bases (N, R, Y, ..) or for a gap: these
-//! count as places, and their number is reported. Other letters are not DNA or RNA, but perhaps protein: they are an
+//! A window never spans two records. It contains neither letters for several bases (N, R, Y, ..) nor gaps: these are
+//! counted as places, and their number is reported. Other letters are not DNA or RNA, but perhaps protein: they are an
 //! error, or treated as N if an option says so. Files of records without a key are an error too.
 
 use koel::layout::kmers::{Base, Strands, Window, is_ambiguous};
@@ -17,10 +17,10 @@ use super::{Feed, Name, Named, OtherLetters, ReadOptions, Want};
 use crate::failure::{Failure, Result};
 use crate::number::{Type, Words};
 
-/// The last K letters, and where their keys go.
+/// The last K letters, and the feed that receives their keys.
 pub(super) struct Windows<'a, 's> {
     feed: &'a mut Feed<'s>,
-    /// Rows that are not passed on yet.
+    /// Rows that were not passed on yet.
     keys: Words,
     values: Words,
     file: &'a Name,
@@ -28,15 +28,15 @@ pub(super) struct Windows<'a, 's> {
     want: Want,
     others: OtherLetters,
     records: u64,
-    /// How often each letter was skipped, upper and lower case as one.
+    /// How often each letter was skipped; upper and lower case are counted together.
     skipped: [u64; 256],
 }
 
-/// The most rows that are kept.
+/// The most rows that are buffered.
 const ROWS: usize = 1 << 16;
 
 impl<'a, 's> Windows<'a, 's> {
-    /// Windows of a file, whose places follow those of the files before it.
+    /// The windows of a file, whose places follow those of the files before.
     pub(super) fn new(file: &'a Name, options: &ReadOptions, want: Want, feed: &'a mut Feed<'s>) -> Result<Self> {
         feed.begin(file, Named { keys: Some(options.type_of_kmers()), values: Some(Type::U32), kmers: None })?;
         let strands = if options.canonical_kmers { Strands::Both } else { Strands::Given };
@@ -53,13 +53,13 @@ impl<'a, 's> Windows<'a, 's> {
         })
     }
 
-    /// Passes on the rows that are kept.
+    /// Passes on the buffered rows.
     pub(super) fn flush(&mut self) -> Result<()> {
         let rows = || Words::with_capacity(ROWS);
         self.feed.push(std::mem::replace(&mut self.keys, rows()), std::mem::replace(&mut self.values, rows()))
     }
 
-    /// A sentence on what was skipped.
+    /// Returns a sentence on what was skipped, if anything was.
     pub(super) fn report(self) -> Option<String> {
         let letters = (0..=u8::MAX).zip(&self.skipped).filter(|&(_, &times)| times > 0);
         let letters: Vec<_> = letters.map(|(letter, times)| format!("{times} {}", letter.escape_ascii())).collect();
@@ -100,7 +100,7 @@ impl Sequences for Windows<'_, '_> {
     }
 }
 
-/// The value of a window that begins at this place.
+/// The value of a window at this place.
 fn value(place: u64, want: Want) -> std::result::Result<u32, &'static str> {
     match want {
         Want::Keys => Ok(0),
@@ -108,7 +108,7 @@ fn value(place: u64, want: Want) -> std::result::Result<u32, &'static str> {
     }
 }
 
-/// Refuses what cannot be skipped.
+/// Refuses letters that must not be skipped.
 fn check(letter: u8, others: OtherLetters) -> std::result::Result<(), String> {
     let shown = letter.escape_ascii();
     match letter.to_ascii_uppercase() {
@@ -133,7 +133,7 @@ mod tests {
         pairs("x.fa", text.as_bytes(), Some(k))
     }
 
-    /// What was skipped of a text, and how many keys are left.
+    /// Returns what was skipped in a text, and how many keys remain.
     fn skipped(text: &str, k: u32, others: OtherLetters) -> Result<(Option<String>, usize), String> {
         let options = ReadOptions { kmer: Some(k), other_letters: Some(others), ..ReadOptions::default() };
         let mut pairs = Pairs::default();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn canonical_windows_are_the_lesser_of_both_strands() {
-        // Letters drawn from a fixed sequence of numbers, with an N that cuts windows.
+        // Pseudo-random letters, with an N that cuts windows.
         let drawn = (0..200u32).map(|i| b"ACGT"[(i.wrapping_mul(0x9e37_79b9) >> 27) as usize & 3]);
         let mut text: Vec<u8> = drawn.collect();
         text[77] = b'N';
@@ -190,7 +190,7 @@ mod tests {
         let read = Input::of(&b">r\nACGT\n"[..], "x.fa".as_ref());
         assert!(read.and_then(|input| input.scan(&options, Want::Keys, &mut pairs)).is_ok());
         assert_eq!(zipped(&pairs), [(6, 0), (27, 0)]);
-        // The letters themselves would take minutes.
+        // Reading the letters themselves would take minutes.
         let most = u64::from(u32::MAX);
         assert_eq!(value(most, Want::Pairs), Ok(u32::MAX));
         assert!(value(most + 1, Want::Pairs).is_err_and(|reason| reason.contains("more than 4294967296")));

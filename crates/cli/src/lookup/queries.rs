@@ -1,4 +1,4 @@
-//! Queries: files that are read as the keys of a table were.
+//! Files of queries, read in the same way as the keys of the table were.
 
 use koel::KeyType;
 use koel::table::FileInfo;
@@ -9,16 +9,16 @@ use crate::input::{Inputs, ReadOptions};
 use crate::structure::Types;
 use crate::text;
 
-/// A file of queries, and how it is read.
+/// A file of queries, and the options for reading it.
 pub(super) struct Queries<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) reading: ReadOptions,
-    /// Letters of the table's keys, if they are k-mers.
+    /// The number of letters of the table's keys, if they are k-mers.
     pub(super) k: Option<u32>,
 }
 
 impl<'a> Queries<'a> {
-    /// Opens the file. Letters become keys as the table's own keys did, so the number of letters must be known.
+    /// Opens the file. Letters become keys in the same way as for the table, so the number of letters must be known.
     pub(super) fn open(args: &Args, info: &FileInfo) -> Result<Queries<'a>> {
         let (key_type, mut reading) = (info.key_type, args.reading.clone());
         reading.spool = args.memory.is_some();
@@ -27,7 +27,7 @@ impl<'a> Queries<'a> {
         } else {
             format!("the keys of {} are {}", text::path(&args.table), Types::of(info).keys_said())
         };
-        // Numbers may be k-mers that were counted elsewhere, of either strand or of both: only the user knows.
+        // Numbers may be k-mers that another program counted, on one strand or on both: only the user knows.
         let build_anew = |k: Option<u32>| {
             let k = k.map_or("K".into(), |k| k.to_string());
             format!(
@@ -64,7 +64,7 @@ impl<'a> Queries<'a> {
     }
 }
 
-/// Letters of keys, if they are k-mers.
+/// The number of letters of keys, if they are k-mers.
 pub(super) fn k_of(key_type: KeyType) -> Option<u32> {
     match key_type {
         KeyType::Kmers { k } | KeyType::CanonicalKmers { k } => Some(k),

@@ -17,16 +17,16 @@ use super::stored_table::{StoredLists, StoredTable};
 use crate::failure::Result;
 use crate::number::{Number, Type, Word, reserve};
 
-/// Values of a multivalue table that are retrieved at a time.
+/// Values of a multivalue table that are fetched at a time.
 const VALUES: usize = 1 << 20;
 
 /// Queries as keys of a table.
 pub(super) struct Queried<K> {
-    /// What the keys of the table are.
+    /// The type of the table's keys.
     kind: Type,
-    /// The queries that are such numbers.
+    /// The queries that this type can represent.
     keys: Vec<K>,
-    /// Those that are not, and their places among all, which ascend.
+    /// The other queries, each with its position among all queries, in ascending order.
     unrepresentable: Vec<(usize, Number)>,
 }
 
@@ -59,7 +59,7 @@ impl<K: Word> Queried<K> {
         self.unrepresentable.clear();
     }
 
-    /// Each query in order, and its position among the keys that are looked up, if it is one of them.
+    /// Each query in order, with its position in `keys` if it is looked up.
     fn iter(&self) -> impl Iterator<Item = (Number, Option<usize>)> {
         let mut unrepresentable = self.unrepresentable.iter().peekable();
         let mut keys = self.keys.iter().enumerate();
@@ -72,13 +72,13 @@ impl<K: Word> Queried<K> {
 
 /// A structure that can be queried.
 pub(super) trait Queryable<K: Word> {
-    /// The columns of its answers to queries of this type.
+    /// The columns of the answers to queries of this type.
     fn columns(&self, queries: Shown) -> [Column; 2];
-    /// Writes the answers to these queries, in their order, and counts the queries that were found.
+    /// Writes the answers to these queries, in order, and returns the number of hits.
     fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64>;
 }
 
-/// One value a key.
+/// Looks up one value per key.
 pub(super) struct Values<'t, S: Scheme> {
     table: &'t dyn StoredTable<S>,
     name: &'static str,
@@ -88,7 +88,7 @@ pub(super) struct Values<'t, S: Scheme> {
 }
 
 impl<'t, S: Scheme> Values<'t, S> {
-    /// The values in a table, which are of a type, under a name.
+    /// Looks up values of this type, and names their column `name`.
     pub(super) fn new(table: &'t dyn StoredTable<S>, name: &'static str, kind: Type) -> Self {
         Values { table, name, kind, values: Vec::new(), found: Vec::new() }
     }
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// As many as there are to be, or an error that says that memory is not enough.
+/// Resizes to `len` words, or returns an error if there is not enough memory.
 fn resize<T: Copy + Default>(words: &mut Vec<T>, len: usize) -> Result<()> {
     let more = len.saturating_sub(words.len());
     reserve(words, more)?;
@@ -124,7 +124,7 @@ fn resize<T: Copy + Default>(words: &mut Vec<T>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a key is in a set.
+/// Looks up whether keys are in a set.
 pub(super) struct Members<'t, S: Scheme>(pub(super) &'t dyn StoredTable<S>);
 
 impl<S: Scheme> Queryable<S::Key> for Members<'_, S>
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// The keys of ids, which are of a type, and how they are written.
+/// Looks up the keys of ids: the type of the keys, and how they are written.
 pub(super) struct KeysOfIds<'t, B: Runs<S>, S: Scheme<Value = u32>>(
     pub(super) &'t CompactingTable<B, S>,
     pub(super) Type,
@@ -168,7 +168,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Queryable<u32> for KeysOfIds<'_, B, S> 
     }
 }
 
-/// How many values a key has.
+/// Looks up the number of values of each key.
 pub(super) struct Counts<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>);
 
 impl<K: Word, V: Word> Queryable<K> for Counts<'_, K, V> {
@@ -185,7 +185,7 @@ impl<K: Word, V: Word> Queryable<K> for Counts<'_, K, V> {
     }
 }
 
-/// All values of a key, which are of a type.
+/// Looks up all values of each key; the values have this type.
 pub(super) struct AllValues<'t, K, V>(pub(super) &'t dyn StoredLists<K, V>, pub(super) Type);
 
 impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
@@ -194,7 +194,7 @@ impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
     }
 
     fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
-        // The retrieved values skip queries without a value and queries that were not looked up.
+        // The fetched values omit queries without a value and queries that were not looked up.
         let (mut queried, mut hits) = (queries.iter(), 0);
         let mut current: Option<(usize, Number)> = None;
         self.0.each_piece(&queries.keys, VALUES, &mut |places, values| {

@@ -1,4 +1,4 @@
-//! Answers on their way out: rows of a query and what the table has for it.
+//! Writes answers as rows: a query and its answer.
 //!
 //! ```text
 //! query     of the type of the queries. Text holds any whole number of 64 bits: its type is known only after the last query
@@ -18,28 +18,28 @@ use crate::number::{Number, Type};
 use crate::output::RowOptions;
 use crate::tables::write::{FLAG, Form, Sink, form_of, is_text};
 
-/// Rows of a batch.
+/// The rows of a batch.
 const BATCH: usize = 1 << 16;
 
 /// How the numbers of a column are written.
 #[derive(Clone, Copy)]
 pub(super) enum Shown {
-    /// As numbers of a type.
+    /// As numbers of this type.
     Number(Type),
     /// As numbers from -2^63 to 2^64 - 1.
     AnyNumber,
     /// As k-mers of this number of letters.
     Letters(u32),
-    /// As yes and no: in text 1 and 0.
+    /// As yes or no; in text as 1 or 0.
     Flag,
 }
 
-/// What a column is called and holds.
+/// The name of a column, and how it is written.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     name: &'static str,
     shown: Shown,
-    /// Whether misses have none.
+    /// Whether the column is null for misses.
     misses: bool,
 }
 
@@ -48,7 +48,7 @@ impl Column {
         Column { name, shown, misses: false }
     }
 
-    /// A column without a number for a miss.
+    /// A column that is null for misses.
     pub(super) fn maybe(name: &'static str, shown: Shown) -> Column {
         Column { name, shown, misses: true }
     }
@@ -72,7 +72,7 @@ impl Column {
     }
 }
 
-/// Where rows go.
+/// The output of rows.
 pub(super) struct Rows {
     sink: Sink,
     schema: SchemaRef,
@@ -80,12 +80,13 @@ pub(super) struct Rows {
     places: Option<Places>,
     queries: Vec<Number>,
     answers: Vec<Option<Number>>,
-    /// The rows before these.
+    /// The number of rows written in earlier batches.
     written: u64,
 }
 
 impl Rows {
-    /// Rows of these columns, or of places instead of the second one; `memory` bytes may be used.
+    /// Opens an output with these columns, or with record and offset in place of the second one; `memory` is the limit
+    /// in bytes.
     pub(super) fn open(
         output: &RowOptions,
         columns: [Column; 2],
@@ -105,7 +106,7 @@ impl Rows {
         Ok(Rows { sink, schema, columns, places, queries: Vec::new(), answers: Vec::new(), written: 0 })
     }
 
-    /// Writes a query and its answer, if it has one.
+    /// Writes a query and its answer, if it has an answer.
     pub(super) fn write(&mut self, query: Number, answer: Option<Number>) -> Result<()> {
         self.queries.push(query);
         self.answers.push(answer);
@@ -133,13 +134,13 @@ impl Rows {
         self.sink.write(&rows.map_err(koel_arrow::Error::from)?)
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Writes the last batch and moves the file to its final name.
     pub(super) fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.sink.finish().map(|_| ())
     }
 
-    /// Numbers as a column of this field.
+    /// Converts numbers to an array of this field.
     fn column(
         &self,
         numbers: impl Iterator<Item = Option<Number>> + Clone,
@@ -163,7 +164,7 @@ impl Rows {
     }
 }
 
-/// Numbers, which fit it, as a column of this field.
+/// Converts numbers, all of which fit, to an array of this field.
 fn column(numbers: impl Iterator<Item = Option<Number>>, of: Column, field: &Field) -> Result<ArrayRef> {
     fn of_type<T: ArrowPrimitiveType>(
         numbers: impl Iterator<Item = Option<Number>>,

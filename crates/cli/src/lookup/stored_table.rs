@@ -30,10 +30,10 @@ macro_rules! stored_table {
 }
 stored_table!(HashTable, Sharded, ShardedFile, Replicated);
 
-/// Takes values, and for each the number of its query.
+/// Receives values, and the query number of each.
 pub(super) type Take<'a, V> = &'a mut dyn FnMut(&[u32], &[V]) -> Result<()>;
 
-/// A table that has lists of values, wherever it stands.
+/// A table of lists of values, wherever it is stored.
 pub(super) trait StoredLists<K, V> {
     fn count(&self, queries: &[K]) -> koel::Result<Vec<u32>>;
     /// Passes on the values of all queries, about `values` at a time, each with the number of its query.
@@ -65,7 +65,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> StoredLists<S::Key, V> for Sha
         while start < queries.len() {
             places.clear();
             if counts[start] as usize > values {
-                // One list that is longer than a piece.
+                // A single list that is longer than a piece.
                 let shard = &self.shards()[self.shard_of(queries[start])];
                 for piece in shard.retrieve_chunks(&queries[start..=start], values)? {
                     let piece = piece?;
@@ -94,14 +94,14 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Word> StoredLists<S::Key, V> for Sha
     }
 }
 
-/// The table of a structure that is not sharded.
+/// The table of a structure without shards.
 pub(super) enum Opened<T, S: Scheme>
 where
     Any: Runs<S>,
 {
-    /// On the one device that was named.
+    /// On the only device that was named.
     One(T),
-    /// The same on all that were.
+    /// A copy on each of the named devices.
     Several(Replicated<Any, S>),
 }
 

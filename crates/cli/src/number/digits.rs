@@ -1,13 +1,14 @@
-//! Decimal digits, eight at a time: numbers of text and text of numbers, without a branch for each digit.
+//! Decimal digits, eight at a time: parses and writes numbers without a branch for each digit.
 //!
-//! Eight digits are the bytes of a word, the first one the lowest. Pairs of neighbours become one number each, first of two
-//! digits, then of four and of eight, and the other way round.
+//! Eight digits are the bytes of a word, the first digit in the lowest byte. Neighbours are combined to numbers of two
+//! digits, then of four and of eight; writing reverses these steps.
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const EIGHT: u64 = 100_000_000;
 
-/// The digits in front, and the number that they are: up to 19 of them. `None` where there are more.
+/// Returns the number that the leading digits represent, and how many digits there are; `None` if there are more than
+/// 19.
 #[inline]
 pub(crate) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     let Some(first) = word(text, 0) else { return one_by_one(text) };
@@ -26,7 +27,7 @@ pub(crate) fn leading(text: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// The same, of many digits and near the end of a text.
+/// As `leading`, for many digits and near the end of a text.
 #[inline(never)]
 fn one_by_one(text: &[u8]) -> Option<(u64, usize)> {
     let digits = text.iter().take(20).take_while(|byte| byte.is_ascii_digit());
@@ -41,16 +42,16 @@ fn word(text: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*text.get(at..)?.first_chunk()?))
 }
 
-/// How many digits are in front.
+/// The number of leading digits.
 #[inline]
 fn digits_of(word: u64) -> usize {
     let values = word ^ ZEROS;
-    // What is 10 or more has the top bit; what is carried reaches only bytes behind such a one.
+    // Sets the top bit of bytes that are not digits. Carries reach only bytes after such a byte.
     let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
     others.trailing_zeros() as usize / 8
 }
 
-/// The number of eight digits, of which those in front may be bytes of 0.
+/// The number that eight digits represent; leading bytes may be 0.
 #[inline]
 fn number(word: u64) -> u64 {
     const PAIRS: u64 = 0x0000_00ff_0000_00ff;
@@ -65,7 +66,7 @@ fn number(word: u64) -> u64 {
 #[inline]
 pub(crate) fn write(number: u64, out: &mut Vec<u8>) {
     let start = out.len();
-    // Words are written whole, one over the end of the other: none is read again before all are there.
+    // Words of eight bytes are written, and each may overwrite the unused end of the one before.
     out.extend_from_slice(&[0; 24]);
     let room = &mut out[start..];
     let mut length;
@@ -86,18 +87,18 @@ pub(crate) fn write(number: u64, out: &mut Vec<u8>) {
     out.truncate(start + length);
 }
 
-/// Writes a number of at most eight digits, without zeros in front; how many digits it has.
+/// Writes a number of at most eight digits without leading zeros. Returns the number of digits.
 #[inline]
 fn first(number: u64, room: &mut [u8]) -> usize {
-    // Of large numbers this is the front, which is short.
+    // A large number's leading part is often short.
     let digits = if number < 100 { ((number / 10) << 48) | ((number % 10) << 56) } else { spread(number) };
-    // The last one is there, though it be a zero.
+    // The last digit is written even if it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
     put(digits >> (8 * zeros), 0, room);
     8 - zeros as usize
 }
 
-/// Writes the values of eight digits at a place, which has room for them.
+/// Writes eight digits, given by their values, at a position.
 #[inline]
 fn put(digits: u64, at: usize, room: &mut [u8]) {
     if let Some(room) = room.get_mut(at..at + 8) {
@@ -105,11 +106,11 @@ fn put(digits: u64, at: usize, room: &mut [u8]) {
     }
 }
 
-/// The values of eight digits, a byte each, the first one the lowest.
+/// The values of eight digits, one per byte, the first digit in the lowest byte.
 #[inline]
 fn spread(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
-    // Of numbers below 10,000 and below 100: exact.
+    // These divisions are exact for numbers below 10,000 and below 100.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | ((fours - hundreds * 100) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
@@ -120,7 +121,7 @@ fn spread(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Numbers of all lengths, with zeros in all places.
+    /// Numbers of all lengths, with zeros at all positions.
     fn numbers() -> impl Iterator<Item = u64> {
         let tens = (0..20).map(|power| 10u64.pow(power));
         let near = tens.flat_map(|ten| [ten - 1, ten, ten + 1, ten.wrapping_mul(9), ten + ten / 3, ten / 7]);

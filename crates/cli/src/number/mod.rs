@@ -1,12 +1,12 @@
-//! Numbers of columns: the types there are, and which of them is the narrowest for some whole numbers.
+//! Numbers of columns: their types, and the narrowest type that holds some integers.
 //!
 //! ```text
-//! number    as a file has it, from -2^63 to 2^64 - 1
-//! word      as memory has it, in two's complement: 32 bits or 64           words.rs
-//! key       as a table has it: the word, of a type with a sign with its top bit turned over, so that keys ascend as their
-//!           numbers do
-//! double    its bits as those of a u64: only values can be doubles, and whole numbers become doubles only by --values f64
-//! digits    as text has them                                                digits.rs
+//! number    as in a file: an integer from -2^63 to 2^64 - 1
+//! word      as in memory: two's complement of 32 or 64 bits               words.rs
+//! key       as in a table: the word; of signed types with the top bit flipped, so that keys are ordered as their
+//!           numbers are
+//! double    its bits as a u64: only values can be doubles, and integers become doubles only by --values f64
+//! digits    as in text                                                    digits.rs
 //! ```
 
 pub(crate) mod digits;
@@ -19,7 +19,7 @@ use koel::{KeyType, ValueType};
 pub(crate) use words::reserve;
 pub use words::{Column, Word, Words};
 
-/// A whole number of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
+/// An integer of a file, from -2^63 to 2^64 - 1, or the bits of a double. It has 128 bits, so that one type holds the
 /// numbers of all columns.
 pub type Number = i128;
 
@@ -40,10 +40,10 @@ pub enum Type {
 }
 
 impl Type {
-    /// Those of whole numbers, the narrowest first.
+    /// The integer types, the narrowest first.
     pub const ALL: [Type; 4] = [Type::U32, Type::I32, Type::U64, Type::I64];
 
-    /// The type of this number of bits.
+    /// The integer type with this number of bits.
     pub fn new(bits: u32, is_signed: bool) -> Type {
         match (bits > u32::BITS, is_signed) {
             (false, false) => Type::U32,
@@ -53,17 +53,17 @@ impl Type {
         }
     }
 
-    /// The type of counts and numbers of this many rows.
+    /// The type of counts and row numbers, given the number of rows.
     pub fn of_count(rows: u64) -> Type {
         if rows > u32::MAX.into() { Type::U64 } else { Type::U32 }
     }
 
-    /// The type of keys of this number of bits in a table of this key type.
+    /// The type of keys with this number of bits in a table with this key type.
     pub fn of_keys(key_type: KeyType, bits: u32) -> Type {
         Type::new(bits, key_type == KeyType::Signed)
     }
 
-    /// The type of values of this number of bits.
+    /// The type of values with this number of bits.
     pub fn of_values(value_type: ValueType, bits: u32) -> Type {
         Type::new(bits, value_type == ValueType::Signed)
     }
@@ -88,7 +88,7 @@ impl Type {
         matches!(self, Type::I32 | Type::I64)
     }
 
-    /// The least and the greatest number.
+    /// The least and the greatest number of this type.
     pub fn span(self) -> Span {
         match self {
             Type::U32 => Span { least: 0, greatest: u32::MAX.into() },
@@ -103,7 +103,7 @@ impl Type {
         (least..=greatest).contains(&number)
     }
 
-    /// The number of a word.
+    /// The number that a word represents.
     pub fn number(self, word: u64) -> Number {
         match self {
             Type::U32 => (word as u32).into(),
@@ -113,22 +113,22 @@ impl Type {
         }
     }
 
-    /// The bit in which the keys of such numbers differ from their words.
+    /// The bit in which keys of this type differ from their words.
     pub fn turned(self) -> u64 {
         if self.is_signed() { 1 << (self.bits() - 1) } else { 0 }
     }
 
-    /// The number of a key.
+    /// The number that a key represents.
     pub fn of_key(self, key: impl Into<u64>) -> Number {
         self.number(key.into() ^ self.turned())
     }
 
-    /// The same number, or the nearest double if this is the type of doubles.
+    /// Returns the same number, or the bits of the nearest double if this is the type of doubles.
     pub fn of_whole(self, number: Number) -> Number {
         if self == Type::F64 { (number as f64).to_bits().into() } else { number }
     }
 
-    /// The narrowest type that holds all whole numbers of two types, if there is one.
+    /// The narrowest type that holds all integers of two types, if there is one.
     pub fn of_both(self, other: Type) -> Option<Type> {
         self.span().and(other.span()).narrowest()
     }
@@ -148,14 +148,14 @@ impl Default for Span {
 }
 
 impl Span {
-    /// Of no numbers: it adds nothing to another, and fits every type.
+    /// The span of no numbers: it fits every type, and adding it to another span changes nothing.
     pub const EMPTY: Span = Span { least: Number::MAX, greatest: Number::MIN };
 
     pub fn with(self, number: Number) -> Span {
         Span { least: self.least.min(number), greatest: self.greatest.max(number) }
     }
 
-    /// Of the numbers of both.
+    /// The span of both.
     pub fn and(self, other: Span) -> Span {
         Span { least: self.least.min(other.least), greatest: self.greatest.max(other.greatest) }
     }
@@ -165,16 +165,16 @@ impl Span {
         self.least >= least && self.greatest <= greatest
     }
 
-    /// The narrowest type that holds all of them, if there is one.
+    /// The narrowest type that holds the whole span, if there is one.
     pub fn narrowest(self) -> Option<Type> {
         Type::ALL.into_iter().find(|&kind| self.fits(kind))
     }
 }
 
-/// The numbers of a column so far, and whether another one fits.
+/// Tracks the numbers of a column, to check whether a type holds all of them.
 #[derive(Clone, Copy)]
 pub struct Admitted {
-    /// The type given by the user or the file; otherwise one that holds all numbers is found.
+    /// The type that the user or the file states; otherwise a type that holds all numbers is chosen.
     named: Option<Type>,
     span: Span,
 }
@@ -215,7 +215,7 @@ impl Admitted {
         ))
     }
 
-    /// Adds a span of numbers if one type holds it and the others. Returns whether it does.
+    /// Adds a span of numbers if one type holds it and the earlier numbers. Returns whether it does.
     pub fn admit_span(&mut self, span: Span) -> bool {
         if span == Span::EMPTY {
             return true;
@@ -275,7 +275,7 @@ mod tests {
                 let reason = admitted.admit(outside).expect_err(kind.name());
                 assert!(reason.contains(&format!("{outside} does not fit {}", kind.name())), "{reason}");
             }
-            // Keys ascend as their numbers do, and give them back.
+            // Keys are ordered as their numbers are, and convert back to them.
             let mut numbers = [least, least + 1, 0, 1, greatest - 1, greatest];
             numbers.sort_unstable();
             let mask = u64::MAX >> (64 - kind.bits());

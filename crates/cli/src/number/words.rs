@@ -1,4 +1,4 @@
-//! Numbers of some rows, and columns of all.
+//! Numbers of some rows of a column, and columns of all rows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::failure::Result;
 /// Numbers of some rows of a column, or the bits of doubles, as readers return them.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
-    /// In two's complement: the span shows whether the highest bit is a sign.
+    /// Two's complement: the span shows whether the highest bit is a sign.
     words: Vec<u64>,
     /// The least negative number, or 0.
     least: i64,
@@ -26,7 +26,7 @@ impl Words {
         Words { words: Vec::with_capacity(rows), ..Words::default() }
     }
 
-    /// A number from 0, or the bits of a double.
+    /// Appends a number that is not negative, or the bits of a double.
     #[inline]
     pub(crate) fn push(&mut self, number: u64) {
         self.words.push(number);
@@ -43,7 +43,7 @@ impl Words {
         if number < 0 { self.push_negative(number as i64) } else { self.push(number as u64) }
     }
 
-    /// The first rows.
+    /// Keeps the first `rows` rows.
     pub(crate) fn truncated(mut self, rows: usize) -> Words {
         self.words.truncate(rows);
         self
@@ -66,7 +66,7 @@ impl Words {
         self.words.iter().map(move |&word| kind.number(word))
     }
 
-    /// The words as they are.
+    /// The words without their span.
     pub(crate) fn into_vec(self) -> Vec<u64> {
         self.words
     }
@@ -81,9 +81,9 @@ impl FromIterator<Number> for Words {
     }
 }
 
-/// What a table's columns hold: `u32` or `u64`.
+/// The type of a table's keys or values: `u32` or `u64`.
 pub trait Word: Key + Value {
-    /// The words of a column whose type has as many bits.
+    /// The words of a column whose type has this width.
     fn of(column: Column) -> Vec<Self>;
 }
 
@@ -99,20 +99,20 @@ impl Word for u64 {
     }
 }
 
-/// A column of numbers, as wide as they are: it begins with words of 32 bits, and the first number that does not fit makes
-/// them words of 64. So text, which shows its types only at its end, need not be read twice.
+/// A column of numbers that widens when necessary: it begins with 32-bit words, and the first number that does not fit
+/// converts them to 64-bit words. So text, whose types are known only at the end, need not be read twice.
 #[derive(Debug, Default)]
 pub struct Column {
-    /// One of them is empty.
+    /// `narrow` or `wide` is empty.
     narrow: Vec<u32>,
     wide: Vec<u64>,
-    /// The type that the user or the file names.
+    /// The type that the user or the file states.
     pub(crate) named: Option<Type>,
     pub(crate) span: Span,
 }
 
 impl Column {
-    /// A column of these words, which are of this type.
+    /// Creates a column of this type from its words.
     pub(crate) fn of(words: impl Iterator<Item = u64>, kind: Type) -> Column {
         let (mut narrow, mut wide) = (Vec::new(), Vec::new());
         match kind.bits() {
@@ -127,7 +127,7 @@ impl Column {
         self.named.or(self.span.narrowest()).unwrap_or(Type::I64)
     }
 
-    /// Appends numbers, all of which some type holds together with those that are there.
+    /// Appends numbers. Some type must hold them together with the earlier numbers.
     pub(crate) fn append(&mut self, words: Words) {
         let before = self.kind();
         self.span = self.span.and(words.span());
@@ -138,7 +138,7 @@ impl Column {
         self.wide.extend(words.words);
     }
 
-    /// Makes words of 32 bits, which are of this type, words of 64.
+    /// Converts 32-bit words of this type to 64-bit words.
     fn widen(&mut self, kind: Type) {
         if !self.narrow.is_empty() {
             self.wide =
@@ -146,7 +146,7 @@ impl Column {
         }
     }
 
-    /// The numbers as an array of a type that holds them.
+    /// The numbers as an array of this type, which holds all of them.
     pub(crate) fn into_array(mut self, kind: Type) -> ArrayRef {
         if kind.bits() > u32::BITS {
             self.widen(self.kind());
@@ -193,7 +193,7 @@ impl Type {
     }
 }
 
-/// Reserves memory for further words, or returns an error that says that there is not enough.
+/// Reserves memory for further words, or returns an error if there is not enough.
 pub(crate) fn reserve<T>(words: &mut Vec<T>, more: usize) -> Result<()> {
     let bytes = (size_of::<T>() * words.len().max(more)) as u64;
     words.try_reserve(more).map_err(|_| koel::Error::OutOfMemory { device: "cpu".into(), bytes })?;

@@ -1,4 +1,4 @@
-//! Where a command works.
+//! Options that select devices and threads.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl Threads {
     }
 }
 
-/// Where a command works that uses one device.
+/// The device of a command that uses only one.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct OneDevice {
@@ -45,14 +45,14 @@ pub struct OneDevice {
 }
 
 impl OneDevice {
-    /// The device.
+    /// Opens the device.
     pub fn open(&self) -> Result<Any> {
         self.threads.apply()?;
         one_device(for_tables(&self.device))
     }
 }
 
-/// Where tables lie: of one in shards on several devices.
+/// The devices of a table, which may be several if the table is sharded.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct SomeDevices {
@@ -70,11 +70,11 @@ pub struct SomeDevices {
 }
 
 impl SomeDevices {
-    /// The devices for work on these inputs: those that are named, for a table in shards, and otherwise one.
-    /// `may_have_shards` is whether such a table can be in shards.
+    /// Opens the devices for work on these inputs: those that are named if the table is sharded, otherwise one.
+    /// `may_have_shards` says whether such a table can be sharded.
     pub fn open(&self, inputs: &[&Path], in_shards: bool, may_have_shards: bool) -> Result<Vec<Any>> {
         self.threads.apply()?;
-        // However many they are here.
+        // An error even if this machine has only one of them.
         if !in_shards && are_several(&self.device) {
             let advice = if may_have_shards {
                 "a table on several devices must be in shards: give --shards P, at least twice the number of devices, \
@@ -92,7 +92,7 @@ impl SomeDevices {
     }
 }
 
-/// Where rows are worked on, which several devices can share out.
+/// The devices of a command on rows, which several devices can share.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Device")]
 pub struct TableDevices {
@@ -110,12 +110,12 @@ pub struct TableDevices {
 }
 
 impl TableDevices {
-    /// Whether several are named, however many they are here.
+    /// Whether the option names several devices, even if this machine has only one of them.
     pub fn are_several(&self) -> bool {
         are_several(&self.device)
     }
 
-    /// The devices, one or more.
+    /// Opens the devices, one or more.
     pub fn open(&self) -> Result<Vec<Any>> {
         self.threads.apply()?;
         let names: Vec<String> = self.device.iter().map(|name| for_tables(name).into()).collect();
@@ -123,16 +123,16 @@ impl TableDevices {
     }
 }
 
-/// What `--device` takes for these devices.
+/// The value of `--device` that selects these devices.
 pub fn ids(devices: &[Any]) -> String {
     devices.iter().map(|device| device.info().id.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// Inputs below this are worked on before a driver of OpenCL is even loaded, which takes 0.2 s and 80 MB.
+/// Smaller inputs do not load an OpenCL driver, which takes 0.2 s and 80 MB.
 const WORTH_A_DRIVER: u64 = 1 << 20;
 
-/// The devices of these names for work on these inputs; several of a name are several devices. A name selects one
-/// device or more, or is an error.
+/// Opens the devices with these names for work on these inputs. Each name selects one or more devices, or is an error;
+/// a repeated name selects its device again.
 pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
     let mut all = Vec::new();
     for name in names {
@@ -141,7 +141,7 @@ pub fn several_devices(names: &[String], inputs: &[&Path]) -> Result<Vec<Any>> {
     Ok(all)
 }
 
-/// The device of that name for work on tables in files.
+/// The name of the device to use for tables in files.
 fn for_tables(name: &str) -> &str {
     if name == "auto" { "cpu" } else { name }
 }
@@ -159,18 +159,18 @@ fn names_several(name: &str) -> bool {
     ["all", "gpus"].contains(&name)
 }
 
-/// Whether all of these are plain files, and small ones: the length of a pipe is unknown.
+/// Whether all inputs are regular files, and small: the length of a pipe is unknown.
 fn are_small(inputs: &[&Path]) -> bool {
     let bytes =
         inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len()));
     bytes.sum::<Option<u64>>().is_some_and(|bytes| bytes < WORTH_A_DRIVER)
 }
 
-/// The one device of that name, for commands that use one.
+/// Opens the one device with this name, for commands that use only one.
 pub fn one_device(name: &str) -> Result<Any> {
     let several = || Failure::Input("this command uses one device: give auto, cpu or opencl:0".into());
     let mut found = choose(name, None).map_err(|error| if name.contains(',') { several() } else { error.into() })?;
-    // However many they are here.
+    // An error even if this machine has only one of them.
     if names_several(name) { Err(several()) } else { Ok(found.swap_remove(0)) }
 }
 

@@ -1,5 +1,5 @@
-//! Lists of columns as options take them: separated by commas, or the option once more for each. A name that contains a
-//! comma, or another character that separates, is written in quotes, as in CSV: `--by 'k,"total, price"'`.
+//! Lists of columns as option values: separated by commas, or with the option repeated. A name that contains a comma or
+//! another separator is quoted, as in CSV: `--by 'k,"total, price"'`.
 
 /// What one occurrence of an option lists.
 pub(crate) type List<T> = Vec<T>;
@@ -20,8 +20,7 @@ pub(crate) fn names(text: &str) -> Result<List<String>, String> {
     items.into_iter().map(name).collect()
 }
 
-/// A list of items, each of them parsed. Besides the start of an item, a quote opens after one of the characters
-/// `marks`.
+/// Parses a list of items. A quote opens at the start of an item, and after one of the characters `marks`.
 pub(crate) fn items<T>(
     text: &str,
     marks: &[char],
@@ -42,7 +41,7 @@ pub(crate) fn split<'a>(text: &'a str, marks: &[char]) -> Result<Vec<&'a str>, S
     Ok(items)
 }
 
-/// What is before and after the first `separator` that is not in quotes.
+/// The text before and after the first `separator` that is not in quotes.
 pub(crate) fn split_once<'a>(
     text: &'a str,
     separator: char,
@@ -52,7 +51,7 @@ pub(crate) fn split_once<'a>(
     let mut letters = text.char_indices().peekable();
     while let Some((at, letter)) = letters.next() {
         if is_quoted {
-            // Two quotes are one of the name.
+            // Two quotes represent one quote of the name.
             is_quoted = letter != '"' || letters.next_if(|&(_, next)| next == '"').is_some();
         } else if letter == '"' && may_open {
             (is_quoted, may_open) = (true, false);
@@ -73,7 +72,7 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
     Ok(inner.replace("\"\"", "\""))
 }
 
-/// A name as these lists take it.
+/// A name as these lists accept it.
 pub(crate) fn quoted(name: &str) -> String {
     if name.is_empty() || name.contains([',', '=', ':']) || name.starts_with('"') {
         format!("\"{}\"", name.replace('"', "\"\""))

@@ -90,14 +90,14 @@ pub struct SchemeOptions {
     pub extent: Option<Extent>,
 }
 
-/// The extents of a domain but the last, which keys of 32 bits leave over.
+/// The extents of a domain except the last one, which follows from the 32 bits of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub width: u32,
     pub height: Option<u32>,
 }
 
-/// `--extent`.
+/// Parses `--extent`.
 fn extent(text: &str) -> std::result::Result<Extent, String> {
     let advice = || {
         format!("`{text}` is not an extent: give a width like 2048, or the width and height of a layer like 256x256")

@@ -54,12 +54,12 @@ builders!(
     ShardedMultiBuilder
 );
 
-/// A number of things in memory. What this machine cannot address is too large for a table as well.
+/// Converts a count to `usize`. A count that this machine cannot address is too large for a table as well.
 fn words(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The default scheme: the library's.
+/// The default scheme, which is the library's.
 pub fn usual(contents: Contents) -> &'static str {
     fn of<S: Scheme, T: Structure<Cpu, S>>(contents: Contents) -> &'static str
     where
@@ -145,7 +145,7 @@ impl TableOptions {
         scheme::named(self.scheme.as_deref().unwrap_or(usual(contents)), self.kind, &self.parameters)
     }
 
-    /// The scheme of tables of 64-bit keys or values; what they do not have is refused.
+    /// The scheme of tables of 64-bit keys or values. Refuses options that these tables do not have.
     pub fn wide(&self) -> Result<Wide> {
         self.size.check()?;
         let wide = "tables of 64-bit keys or values";
@@ -173,7 +173,7 @@ impl TableOptions {
         }
     }
 
-    /// The same of the tables inside of structures, whose values are numbers: they are compiled for one scheme.
+    /// As `wide`, for the tables inside of structures, whose values are numbers: they are compiled for one scheme.
     pub fn wide_numbers(&self) -> Result<Bucketized> {
         match self.wide()? {
             Wide::Bucketized(scheme) => Ok(scheme),
@@ -185,10 +185,10 @@ impl TableOptions {
         }
     }
 
-    /// Refuses options that make no table, before a large file is read.
+    /// Refuses options that cannot make a table, before a large file is read.
     pub fn check(&self, contents: Contents) -> Result<()> {
         let scheme = self.scheme(contents)?;
-        // Compacting tables are made of a set as well.
+        // Compacting tables are built from a set as well.
         let is_set = matches!(scheme, AnyScheme::CuckooSet(_));
         let numbers = contents == Contents::Multi || contents == Contents::Compact && !is_set;
         if numbers && scheme.limits().value_bits == 0 {
@@ -216,7 +216,7 @@ impl TableOptions {
     }
 }
 
-/// `--seed`. A random one is drawn once, here, so that a command that builds several times has one seed.
+/// Parses `--seed`. A random seed is drawn once, here, so that all builds of a command have the same seed.
 fn seed(text: &str) -> std::result::Result<u64, String> {
     match text {
         "random" => koel::random_seed().map_err(|error| error.to_string()),

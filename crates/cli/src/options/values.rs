@@ -60,7 +60,7 @@ pub fn count(text: &str) -> std::result::Result<u64, String> {
 /// The least memory limit of a command.
 const LEAST_MEMORY: u64 = 64 << 20;
 
-/// Bytes of memory: a count, and a B behind it or not.
+/// Parses a number of bytes: a count, with an optional B at the end.
 pub fn memory(text: &str) -> std::result::Result<u64, String> {
     let bytes = count(text.strip_suffix('B').unwrap_or(text));
     match bytes.map_err(|_| format!("`{text}` is not a size of memory: give one like 300M, 4G or 16Gi"))? {
@@ -69,7 +69,7 @@ pub fn memory(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
-/// A decimal number times a factor, if that is a whole number.
+/// A decimal number times a factor; `None` if the product is not an integer.
 fn scaled(digits: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -102,12 +102,12 @@ pub fn duplicates() -> impl TypedValueParser<Value = Duplicates> {
     })
 }
 
-/// `--kind` where it is one.
+/// `--kind`, for one table.
 pub fn kind() -> impl TypedValueParser<Value = Kind> {
     one_of(&Kind::ALL, Kind::name)
 }
 
-/// `--scheme` where it is one.
+/// `--scheme`, for one table.
 pub fn scheme_name() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(scheme::NAMES.iter().copied())
 }
@@ -127,7 +127,7 @@ pub fn id_order() -> impl TypedValueParser<Value = IdOrder> {
     one_of(&IdOrder::ALL, IdOrder::name)
 }
 
-/// `--values`, where they may be doubles.
+/// `--values`, for commands that accept doubles.
 fn type_of_values() -> impl TypedValueParser<Value = Type> {
     one_of(&[Type::U32, Type::I32, Type::U64, Type::I64, Type::F64], Type::name)
 }
@@ -135,7 +135,7 @@ fn type_of_values() -> impl TypedValueParser<Value = Type> {
 /// `--how`.
 pub fn join_kind() -> impl TypedValueParser<Value = JoinKind> {
     let names = JoinKind::ALL.map(|kind| {
-        // SQL's word for it.
+        // The term of SQL.
         let value = PossibleValue::new(kind.name());
         if kind == JoinKind::Full { value.alias("outer") } else { value }
     });
@@ -155,7 +155,7 @@ pub fn named_rows_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_rows(file(path, NAME_IT)?))
 }
 
-/// A table's file, under any name but those of other formats.
+/// A table file, with any extension except those of other formats.
 pub fn table_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| of_table(file(path, NAME_IT)?))
 }
@@ -166,7 +166,7 @@ fn file(path: PathBuf, advice: &str) -> std::result::Result<PathBuf, String> {
     if path.as_os_str() == "-" { Err(format!("`-` is not a file; {advice}")) } else { Ok(path) }
 }
 
-/// Extensions of formats other than tables.
+/// Extensions of formats other than table files.
 const OTHER_FORMATS: [&str; 24] = [
     "csv", "tsv", "tab", "txt", "npy", "npz", "fa", "fasta", "fna", "fq", "fastq", "parquet", "arrow", "feather",
     "json", "jsonl", "ndjson", "xls", "xlsx", "gz", "bz2", "xz", "zst", "zip",
@@ -196,12 +196,12 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name_of: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {
-    // clap lets no other name through.
+    // clap rejects all other names.
     PossibleValuesParser::new(all.iter().map(|&value| name_of(value)))
         .map(move |name| all.iter().copied().find(|&value| name_of(value) == name).unwrap_or(all[0]))
 }
 
-/// The value of that name, where schemes differ in the names that they know.
+/// The value with this name, for names that depend on the scheme.
 pub fn by_name<T: Copy>(what: &str, all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Result<T> {
     all.iter().copied().find(|&value| name_of(value) == name).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|&value| name_of(value)).collect();

@@ -1,4 +1,4 @@
-//! `--scheme cuckoo_set`: what `--scheme cuckoo` takes and says.
+//! `--scheme cuckoo_set`: the options and parameters of `--scheme cuckoo`.
 
 use koel::scheme::CuckooSetPlan;
 use koel::{Cuckoo, CuckooSet, Kind};

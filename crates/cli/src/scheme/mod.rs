@@ -1,5 +1,5 @@
-//! From names and option values to a scheme. The registry says which schemes there are; a scheme's own options and
-//! fields are mapped in the file of its name and nowhere else.
+//! Converts names and option values to a scheme. The registry lists the schemes; the options and fields of a scheme are
+//! mapped only in the file with its name.
 
 mod bucketized;
 mod cuckoo;
@@ -27,13 +27,13 @@ trait Parameters: Scheme<Key = u32, Value = u32> {
     fn options(_kind: Kind) -> &'static [&'static str] {
         &[]
     }
-    /// The scheme of this kind with these options; others than those that it takes are not given.
+    /// The scheme of this kind with these options; the caller has checked that the scheme has all of them.
     fn with(kind: Kind, _options: &SchemeOptions) -> Result<Self> {
         Ok(Self::of_kind(kind))
     }
 }
 
-/// A scheme's parameters, for people.
+/// A scheme's parameters, for display.
 pub trait Described: Scheme {
     /// Names and values of the parameters in a plan.
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
@@ -44,13 +44,13 @@ pub fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Limits>
     Ok(named(name, kind, options)?.limits())
 }
 
-/// Parameters in a line: `functions 4, hash mixer`.
+/// Parameters on one line: `functions 4, hash mixer`.
 pub fn listed(parameters: &[(&'static str, Value)]) -> String {
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     parameters.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
-/// Refuses a kind that tables of this scheme do not come in.
+/// Refuses a kind that this scheme does not have.
 fn refuse_kind(name: &str, kind: Kind) -> Result<()> {
     let known = kinds(name);
     if known.is_empty() || known.contains(&kind) {
