@@ -1,4 +1,4 @@
-//! The bytes of an input: a plain file, read where bytes are wanted and by many threads at once, or memory.
+//! The bytes of an input: memory, or a plain file, from which many threads read the ranges that they need.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,16 +14,16 @@ use crate::progress;
 use super::lines::Lines;
 use super::spool;
 
-/// Bytes that a thread reads at a time.
+/// The bytes that a thread reads at a time.
 const PIECE: usize = 4 << 20;
 
-/// The bytes of an input. Copies are of one file.
+/// The bytes of an input. Clones share the file.
 #[derive(Clone)]
 pub(crate) struct Data(Storage);
 
 #[derive(Clone)]
 enum Storage {
-    /// As long as it was when it was opened, and changed last then.
+    /// A file, with its length and time of change when it was opened.
     File {
         file: Arc<File>,
         length: u64,
@@ -33,14 +33,14 @@ enum Storage {
 }
 
 impl Data {
-    /// A plain file, as it is now.
+    /// A plain file in its current state.
     pub(crate) fn of_file(file: File) -> io::Result<Data> {
         let about = file.metadata()?;
         let changed = about.modified().ok();
         Ok(Data(Storage::File { file: file.into(), length: about.len(), changed }))
     }
 
-    /// All that a reader gives, into memory or into a temporary file.
+    /// Copies all bytes of a reader into memory or into a temporary file.
     pub(crate) fn read_once(mut reader: impl Read, has_lines: bool, is_spooled: bool) -> io::Result<Data> {
         let mut lines;
         let reader: &mut dyn Read = match has_lines {
@@ -70,7 +70,7 @@ impl Data {
         self.range(0, most.min(usize::try_from(self.length()).unwrap_or(usize::MAX)))
     }
 
-    /// Some bytes; all of them must be there.
+    /// The bytes of a range, all of which must exist.
     pub(super) fn range(&self, start: u64, length: usize) -> io::Result<Bytes> {
         self.check(start, length)?;
         match &self.0 {
@@ -79,12 +79,12 @@ impl Data {
                 read_at(file, &mut bytes, start)?;
                 Ok(bytes.into())
             }
-            // Both are within the length of memory.
+            // `start` and `length` are at most the length of `bytes`.
             Storage::Memory(bytes) => Ok(bytes.slice(start as usize..start as usize + length)),
         }
     }
 
-    /// The same, without memory of its own: those of a file are read into `buffer`, which grows where it must.
+    /// As `range`, without an allocation: bytes of a file are read into `buffer`, which grows if necessary.
     pub(super) fn range_in<'a>(&'a self, start: u64, length: usize, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         self.check(start, length)?;
         match &self.0 {
@@ -99,7 +99,8 @@ impl Data {
         }
     }
 
-    /// That a file is what it was when it was opened. Parts of it that are read twice would not go together otherwise.
+    /// Checks that a file did not change since it was opened. Otherwise parts that are read twice would be
+    /// inconsistent.
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
         let Storage::File { file, length, changed: before } = &self.0 else { return Ok(()) };
         let about = file.metadata()?;
@@ -120,12 +121,12 @@ impl Data {
         }
     }
 
-    /// A reader of all that follows a place, which moves no other.
+    /// A reader of all bytes from `start`, with a position of its own.
     pub(super) fn reader(&self, start: u64) -> DataReader {
         DataReader { data: self.clone(), at: start }
     }
 
-    /// All bytes, read by all threads; the line of progress counts them.
+    /// All bytes, read by all threads. The progress line counts them.
     pub(super) fn whole(&self) -> io::Result<Bytes> {
         let Storage::File { file, length, .. } = &self.0 else { return self.range(0, self.length() as usize) };
         let length = usize::try_from(*length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -145,7 +146,7 @@ impl From<Vec<u8>> for Data {
     }
 }
 
-/// Reads on from a place, as pages of Parquet are read.
+/// Reads sequentially from a position, for pages of Parquet.
 pub(crate) struct DataReader {
     data: Data,
     at: u64,

@@ -1,6 +1,6 @@
-//! Formats that are not read, by their first bytes: an error names the format, and says what to do.
+//! Detects formats that koel does not read, by their first bytes: an error names the format, and says what to do.
 
-/// First bytes, what they are of, and what to do.
+/// The first bytes, the format, and what to do.
 const FORMATS: [(&[u8], &str, &str); 26] = [
     (b"koelside", "is the right side of joins", "name it by `koel join LEFT --with`"),
     (b"\xfd7zXZ\0", "is compressed by xz", UNPACK_XZ),
@@ -37,11 +37,11 @@ const CONVERT: &str = "convert it to Parquet or CSV first";
 const PYTHON: &str = "write the table as Parquet in Python, e.g. with `to_parquet`";
 const DOWNLOAD: &str = "download the file again";
 
-/// The format of a file with these first bytes, and what to do, if the format is known and cannot be read.
+/// The format of a file with these first bytes, and what to do, if koel knows but does not read the format.
 pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if let Some(&(start, what, advice)) = FORMATS.iter().find(|(start, ..)| head.starts_with(start)) {
         let is_markup = start.starts_with(b"<") || start.starts_with(b"%");
-        // The first column of CSV may be named like a signature of letters.
+        // The name of the first column of a CSV file may equal a signature of letters.
         let is_known = is_markup || !start.iter().all(|byte| matches!(byte, b' '..=b'~')) || !can_be_text(head);
         return is_known.then_some((what, advice));
     }
@@ -64,12 +64,12 @@ pub(crate) fn format_of(head: &[u8]) -> Option<(&'static str, &'static str)> {
     matches!(json(head), Some(Json::Whole)).then_some(("is JSON", OF_JSON))
 }
 
-/// Whether the first line is a JSON object, or the begin of a long one.
+/// Whether the first line is a JSON object, or the start of a long one.
 pub(crate) fn is_ndjson(head: &[u8]) -> bool {
     matches!(json(head), Some(Json::Lines))
 }
 
-/// A file of JSON.
+/// The forms of JSON files.
 enum Json {
     /// One object per line (NDJSON).
     Lines,
@@ -100,8 +100,8 @@ pub(crate) fn is_binary(head: &[u8]) -> bool {
     zeros > 0 && (2 * zeros + 1 >= head.len() || !is_utf8(head))
 }
 
-/// Whether the first bytes may be text in any encoding with the letters of ASCII. Text has few control characters, and none
-/// but zeros if it is not UTF-8.
+/// Whether the first bytes may be text in any encoding that includes ASCII. Text has few control characters; if it is
+/// not UTF-8, it has none except zeros.
 fn can_be_text(head: &[u8]) -> bool {
     let is_control = |byte: &&u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
     let controls = head.iter().filter(is_control).count();
@@ -109,7 +109,7 @@ fn can_be_text(head: &[u8]) -> bool {
 }
 
 fn is_utf8(head: &[u8]) -> bool {
-    // What is looked at may end within a letter.
+    // The bytes may end within a character.
     std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
@@ -153,7 +153,7 @@ mod tests {
         ] {
             assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
         }
-        // CSV whose first column is named like a signature: in Latin-1, and with a zero in a text.
+        // CSV files whose first column has the name of a signature: in Latin-1, and with a zero in a text.
         for head in [
             &b"ORCAMENTO,DESCRI\xc7\xc3O\n1,x\n"[..],
             b"RDX,Stra\xdfe\n1,x\n",

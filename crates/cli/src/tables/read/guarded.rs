@@ -1,4 +1,4 @@
-//! Code of other crates on files and types of any kind: a panic becomes an error, and nothing is printed.
+//! Runs code of other crates on untrusted files and types: a panic becomes an error, and nothing is printed.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,12 +11,13 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// What `work` returns, or what it panicked with, which is an error too.
+/// Returns the result of `work`; a panic is returned as an error.
 pub(in crate::tables) fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     caught(work).flatten()
 }
 
-/// What `work` returns, or what it panicked with. It must not hand work to other threads: their panics are their own.
+/// Returns the result of `work`, or the message of its panic. It must not use other threads: their panics are not
+/// caught.
 pub(in crate::tables) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = panic::take_hook();
@@ -27,7 +28,7 @@ pub(in crate::tables) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String
         }));
     });
     let before = CAUGHT.replace(true);
-    // The data that it was working on is dropped, and never read again.
+    // The data that `work` was using is dropped, and not read again.
     let outcome = panic::catch_unwind(AssertUnwindSafe(work));
     CAUGHT.set(before);
     outcome.map_err(|what| {

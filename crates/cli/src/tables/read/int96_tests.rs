@@ -21,8 +21,8 @@ use crate::tables::TableReading;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Writes a file of one column: days since 1970-01-01 and nanoseconds, a row group each. `hint` is the type that the
-/// Arrow schema of the file names.
+/// Writes a file of one column: days since 1970-01-01 and nanoseconds, one row group per slice. `hint` is the type that
+/// the Arrow schema of the file states.
 fn write(path: &Path, field: &str, hint: Option<DataType>, groups: &[&[(i64, u64)]]) {
     let schema = parse_message_type(&format!("message m {{ {field} }}")).expect("a schema");
     let file = File::create(path).expect("memory");
@@ -38,7 +38,7 @@ fn write(path: &Path, field: &str, hint: Option<DataType>, groups: &[&[(i64, u64
             value
         };
         let values: Vec<_> = values.iter().map(of).collect();
-        // A null in front, or one list of all.
+        // A leading null, or one list of all values.
         let (definitions, repetitions) = match field.contains("repeated") {
             false => ([&[0][..], &vec![1; values.len()]].concat(), None),
             true => (vec![1; values.len()], Some([&[0][..], &vec![1; values.len() - 1]].concat())),
@@ -53,7 +53,8 @@ fn write(path: &Path, field: &str, hint: Option<DataType>, groups: &[&[(i64, u64
     writer.close().expect("memory");
 }
 
-/// What INT96 holds is read as nanoseconds, microseconds or not at all. Nulls and lists do not matter.
+/// INT96 is read as nanoseconds, as microseconds, or not at all, depending on the values. Nulls and lists do not
+/// matter.
 #[test]
 fn old_timestamps_have_the_unit_that_holds_them() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,7 +71,7 @@ fn old_timestamps_have_the_unit_that_holds_them() {
     let table = unit();
     let nanos = table.batches[0].column(0).as_primitive::<TimestampNanosecondType>();
     assert_eq!(nanos.iter().collect::<Vec<_>>(), [None, Some(1)]);
-    // 9999-12-31 and 0001-01-01 in the second row group alone.
+    // 9999-12-31 and 0001-01-01 are only in the second row group.
     write("optional int96 t;", &[&[(0, 7_200_000_000_000)], &[(2_932_896, 0), (-719_162, 1000)]]);
     let table = unit();
     let micros: Vec<_> = table
@@ -100,7 +101,7 @@ fn old_timestamps_have_the_unit_that_holds_them() {
             let error = error.map(|failure| failure.to_string());
             assert!(error.as_ref().is_some_and(|error| error.contains(part)), "{part}: {error:?}");
         }
-        // Not where it is not wanted.
+        // No error if the column is not wanted.
         assert!(source.read(Some(&[])).is_ok());
     }
 }
@@ -125,7 +126,7 @@ fn time_zones_of_old_timestamps_are_kept() {
     }
 }
 
-/// One file is read in nanoseconds and one in microseconds; nested columns of two units are refused.
+/// One file is read in nanoseconds and one in microseconds; nested columns with two units are refused.
 #[test]
 fn old_timestamps_of_several_files_have_the_unit_that_holds_all() {
     let folder = tempfile::tempdir().expect("a folder");

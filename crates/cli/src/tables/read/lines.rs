@@ -1,5 +1,5 @@
-//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe: otherwise all of
-//! it would be in memory or in a temporary file first.
+//! Refuses text with a line longer than the longest row while it is decompressed or read from a pipe. Otherwise the
+//! whole line would first be stored in memory or in a temporary file.
 
 use std::io::{self, Read};
 

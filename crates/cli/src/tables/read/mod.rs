@@ -1,17 +1,16 @@
-//! Reads tables: the format is detected by the first bytes and, if these are ambiguous, by name; which columns there
-//! are is known before any rows are read, and only the wanted ones are decoded: all rows at once, or as a stream of
-//! batches in little memory.
+//! Reads tables. The format is detected by the first bytes and, if these are ambiguous, by name. The columns are known
+//! before any rows are read, and only the wanted ones are decoded: all rows at once, or as a stream of batches that
+//! takes little memory.
 //!
 //! ```text
-//! data.rs      the bytes, wherever they are           packed.rs   gzip and zstd around any format
+//! data.rs      the bytes, in a file or in memory      packed.rs   gzip and zstd around any format
 //! parquet/     row groups and columns at once         ipc/        Arrow files, batches at once, and streams
-//! csv/         text, in pieces at once                npy.rs      arrays, records as columns
-//! ndjson/      objects, one a line
-//! stream.rs    batches in their order, cut small      sizes.rs    how many bytes rows take
-//! spool.rs     what can be read once, as a file       guarded.rs  panics of decoders are errors
-//! several.rs   several files as one table             foreign.rs  formats that are not read, to name them
-//! lines.rs     text without line ends                 wanted.rs   columns by name, and near names
-//! rows.rs      rows of numbers without names
+//! csv/         text, in pieces at once                npy/        arrays, records as columns
+//! ndjson/      one object per line                    stream.rs   batches in order, cut to a small size
+//! spool.rs     temporary files for input from pipes   text.rs     reads ranges of text files
+//! several.rs   several files as one table             guarded.rs  panics of decoders become errors
+//! lines.rs     limits the length of lines             foreign.rs  names formats that are not read
+//! rows.rs      rows of numbers without names          wanted.rs   columns by name, and similar names
 //! ```
 
 pub(crate) mod csv;
@@ -52,13 +51,13 @@ use stream::Stream;
 /// The number of bytes that are examined to detect the format.
 pub(crate) const HEAD: usize = 64 << 10;
 
-/// A file of which the columns are known, and nothing else of it.
+/// A file whose columns are known, and of which nothing else was read.
 pub(crate) struct Source {
     name: Name,
     form: Form,
-    /// The bytes that streams must not see changed; text is checked by its reader.
+    /// The bytes, which must not change while a stream reads them; the reader of text checks that itself.
     data: Option<Data>,
-    /// The types that columns are read as, unless the form itself reads text as these.
+    /// The types to convert columns to, unless the reader of the format does so itself.
     types: Typed,
 }
 
@@ -79,7 +78,7 @@ impl Source {
         Input::open(path)?.into_source(options)?.with_columns()
     }
 
-    /// The same, unless there are no columns.
+    /// Returns an error if there are no columns.
     pub(crate) fn with_columns(self) -> Result<Source> {
         match &self.form {
             Form::Ndjson(ndjson) if ndjson.schema().fields().is_empty() => Err(self.name.fail(
@@ -103,7 +102,7 @@ impl Source {
         })
     }
 
-    /// The bytes of a file, which are of this format.
+    /// Opens the bytes of a file in this format.
     pub(crate) fn of(format: Format, data: Data, name: Name, options: &TableReading) -> Result<Source> {
         let head = data.head(HEAD).map_err(|error| name.io(&error))?;
         let bytes = data.clone();
@@ -113,7 +112,7 @@ impl Source {
             Format::IpcStream => Form::Ipc(ipc::Ipc::of_stream(&name, data)?),
             Format::Npy => Form::Npy(npy::Npy::open(&name, data)?),
             Format::Ndjson => Form::Ndjson(ndjson::Ndjson::open(&name, data, &head)?),
-            // The name of a column may begin as a sequence does.
+            // The name of a column may begin like a sequence.
             Format::Text { .. } | Format::Fasta | Format::Fastq => {
                 Form::Csv(csv::Csv::open(&name, data, &head, options)?)
             }
@@ -137,17 +136,17 @@ impl Source {
         &self.name
     }
 
-    /// How many rows there are, if they are rows of numbers without names.
+    /// The number of rows, if they are numbers without column names.
     pub(crate) fn unnamed_rows(&self) -> Option<u64> {
         if let Form::Rows(rows) = &self.form { Some(rows.count()) } else { None }
     }
 
-    /// The letters of a key, if keys are k-mers of sequences.
+    /// The number of letters of a key, if keys are k-mers of sequences.
     pub(crate) fn letters(&self) -> Option<u32> {
         if let Form::Rows(rows) = &self.form { rows.letters() } else { None }
     }
 
-    /// What the format is called.
+    /// The name of the format.
     pub(crate) fn format(&self) -> &'static str {
         match &self.form {
             #[cfg(feature = "parquet")]
@@ -161,18 +160,18 @@ impl Source {
         }
     }
 
-    /// Whether it is `.npy`, whose columns have no names if it has no fields.
+    /// Whether the format is `.npy`, whose columns have names only if it has fields.
     pub(crate) fn is_npy(&self) -> bool {
         matches!(self.form, Form::Npy(_))
     }
 
-    /// Whether reading it as a stream takes no longer than reading it whole: Parquet whose row groups threads read by
-    /// themselves, and NDJSON. A stream of CSV is read twice, because types depend on the last row too.
+    /// Whether a stream is as fast as reading the whole file: NDJSON, and Parquet with enough row groups for each
+    /// thread to read its own. CSV is not, because a stream reads it twice: types depend on the last row too.
     pub(crate) fn is_fast_stream(&self) -> bool {
         matches!(self.form, Form::Ndjson(_)) || self.row_groups().is_some_and(|groups| groups > 1)
     }
 
-    /// The number of row groups, if it is Parquet, in one file or several.
+    /// The number of row groups, if the format is Parquet, in one file or several.
     fn row_groups(&self) -> Option<usize> {
         match &self.form {
             #[cfg(feature = "parquet")]
@@ -182,7 +181,7 @@ impl Source {
         }
     }
 
-    /// Whether it is CSV or TSV, whose columns have no types before all of them are read.
+    /// Whether the format is CSV or TSV, whose columns have types only after all of them are read.
     pub(crate) fn is_text(&self) -> bool {
         match &self.form {
             Form::Csv(_) => true,
@@ -191,8 +190,8 @@ impl Source {
         }
     }
 
-    /// Reads the columns of CSV as text, so that they can be written as they were, except these and those whose types the
-    /// user named.
+    /// Reads the columns of CSV as text, so that they can be written unchanged, except these columns and those whose
+    /// types the user stated.
     pub(crate) fn keep_text(&mut self, except: &[String]) {
         match &mut self.form {
             Form::Csv(csv) => csv.keep_text(except),
@@ -234,12 +233,12 @@ impl Source {
         Ok(Some(self.types.schema(projected.into())))
     }
 
-    /// The places of the columns of these names, or of all.
+    /// The positions of the columns with these names, or of all.
     fn places(&self, columns: Option<&[String]>) -> Result<Vec<usize>> {
         wanted::places(&self.name, &self.columns(), columns)
     }
 
-    /// Whether a column is stored as INT96, so that its unit is the one that holds the values of this file.
+    /// Whether a column is stored as INT96, so that its unit depends on the values in this file.
     fn is_int96(&self, column: &str) -> bool {
         match (&self.form, self.columns().iter().position(|&own| own == column)) {
             #[cfg(feature = "parquet")]
@@ -248,7 +247,7 @@ impl Source {
         }
     }
 
-    /// Reads the columns of these names, in this order, or all of them.
+    /// Reads the columns with these names, in this order, or all columns.
     pub(crate) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let places = self.places(columns)?;
         progress::say(format!("reading {}", self.name.shown()));
@@ -265,13 +264,13 @@ impl Source {
         self.types.table(&self.name, table?)
     }
 
-    /// The columns of these names, or all, batch after batch in the order of rows, never held as a whole: what
-    /// [`Source::read`] gives, but for where batches end. Text is gone through here for its types.
+    /// Returns a stream of the columns with these names, or of all columns, in batches in the order of the rows. The
+    /// rows are those of [`Source::read`], but batches may end elsewhere. Text is scanned here for its types.
     pub(crate) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {
         self.stream_of(columns, &[])
     }
 
-    /// As [`Source::stream`], but columns of `keys` may be dictionaries where the file has dictionaries.
+    /// As [`Source::stream`], but columns of `keys` may be dictionaries if the file has dictionaries.
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet files have such columns"))]
     pub(crate) fn stream_of(&self, columns: Option<&[String]>, keys: &[String]) -> Result<Stream<'_>> {
         let places = self.places(columns)?;
@@ -286,7 +285,7 @@ impl Source {
             Form::Several(several) => return several.stream(columns),
             Form::Rows(rows) => return rows.stream(&self.name, &places),
         };
-        // Who reads it twice has to find the same.
+        // A file that is read twice must not change in between.
         let check = || self.data.as_ref().map_or(Ok(()), Data::check_unchanged);
         Ok(self.types.stream(&self.name, stream.checked(move || check().map_err(|error| self.name.io(&error)))))
     }

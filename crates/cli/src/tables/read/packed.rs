@@ -1,4 +1,4 @@
-//! Files that are packed by gzip or zstd, unpacked as a stream.
+//! Decompresses gzip and zstd files as streams.
 //!
 //! Several members or frames may follow each other, as `cat a.gz b.gz`, bgzip and pzstd write them.
 
@@ -6,11 +6,11 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// A part of zstd's message about frames whose window is longer than 2^27 bytes, its default limit. Longer ones are not
-/// read, because they would take up to 2 GiB of memory, whatever `--memory` says.
+/// A part of zstd's error message for frames whose window is longer than 2^27 bytes, its default limit. Such frames are
+/// not read, because they would take up to 2 GiB of memory regardless of `--memory`.
 const WINDOW_TOO_LONG: &str = "requires too much memory";
 
-/// What a file is packed by.
+/// The compression of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Packing {
     Gzip,
@@ -18,17 +18,17 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// That of a file which begins so.
+    /// The compression of a file that begins with these bytes.
     pub(crate) fn of(head: &[u8]) -> Option<Packing> {
         match head {
             [0x1f, 0x8b, ..] => Some(Packing::Gzip),
-            // The second is a frame that decoders skip: pzstd begins with one.
+            // The second pattern is a skippable frame: pzstd begins with one.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Packing::Zstd),
             _ => None,
         }
     }
 
-    /// What is in a stream.
+    /// Returns a reader of the decompressed bytes.
     pub(crate) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Unpacked<'a>> {
         let reader: Box<dyn Read + 'a> = match self {
             Packing::Gzip => Box::new(Members(GzDecoder::new(Box::new(packed)))),
@@ -38,7 +38,7 @@ impl Packing {
     }
 }
 
-/// A stream that is being unpacked.
+/// A reader of decompressed bytes.
 pub(crate) struct Unpacked<'a> {
     packing: Packing,
     reader: Box<dyn Read + 'a>,
@@ -46,7 +46,7 @@ pub(crate) struct Unpacked<'a> {
 
 impl Read for Unpacked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // These are the decoders' kinds. Other errors are the file's own.
+        // The decoders return errors of these kinds. Other errors are those of reading the file.
         use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
         self.reader.read(buffer).map_err(|error| match error.kind() {
             _ if error.to_string().contains(WINDOW_TOO_LONG) => {
@@ -63,8 +63,8 @@ impl Read for Unpacked<'_> {
     }
 }
 
-/// The members of a gzip file, one after the other. Zeros may follow them, as blocks of tapes and some file systems
-/// leave them: `gzip` ignores them too.
+/// The members of a gzip file, one after the other. Zeros may follow them, as on tapes and in some file systems: `gzip`
+/// ignores them too.
 struct Members<'a>(GzDecoder<Box<dyn BufRead + 'a>>);
 
 impl Read for Members<'_> {
@@ -90,7 +90,7 @@ impl Read for Members<'_> {
             if next.is_none() {
                 return Ok(0);
             }
-            // Anything but another member is an error when its head is read.
+            // Anything that is not another member is an error when its header is read.
             let packed = self.0.reset(Box::new(io::empty()));
             self.0.reset(packed);
         }
@@ -104,7 +104,7 @@ mod tests {
     /// A frame of `text` with a window of 2^`log` bytes.
     fn frame(log: u8, text: &[u8]) -> Vec<u8> {
         let magic = [0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3];
-        // One block, the last one, of bytes as they are.
+        // One uncompressed block, marked as the last one.
         let block = ((text.len() as u32) << 3 | 1).to_le_bytes();
         [&magic[..], &block[..3], text].concat()
     }
@@ -120,7 +120,7 @@ mod tests {
         for log in [28, 31] {
             let long = frame(log, b"id\n1\n");
             assert!(read(&long).is_err_and(|error| error.contains("zstd -d --long=31")), "{log}");
-            // What `--long=31` does.
+            // The effect of `--long=31`.
             let mut decoder = zstd::stream::read::Decoder::with_buffer(&long[..]).expect("a decoder");
             decoder.window_log_max(31).expect("a limit");
             assert_eq!(io::read_to_string(decoder).expect("text"), "id\n1\n");

@@ -1,8 +1,8 @@
-//! Rows without column names as a source with a column `key` and one of values: CSV and TSV of numbers, `.npy`, FASTA and
-//! FASTQ.
+//! Rows without column names as a source with a column `key` and a column of values: CSV and TSV of numbers, `.npy`,
+//! FASTA and FASTQ.
 //!
-//! Rows are read when the source is opened, because the types of numbers depend on all of them: into memory, or into a temporary
-//! file under a limit.
+//! Rows are read when the source is opened, because the types of numbers depend on all of them. They are stored in
+//! memory, or in a temporary file if there is a memory limit.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use super::csv::typed::Typed;
 use super::stream::Stream;
 use super::{Form, Source};
 
-/// The column of keys.
+/// The name of the key column.
 pub(crate) const KEY: &str = "key";
-/// The column of values.
+/// The name of the value column.
 pub(crate) const VALUE: &str = "value";
 
-/// What accompanies the keys of the two sides of a join.
+/// The names of the value columns of the two sides of a join.
 pub(crate) const LEFT: &str = "left";
 pub(crate) const RIGHT: &str = "right";
 
-/// What accompanies the keys.
+/// The values that accompany the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Payload {
     Nothing,
@@ -36,7 +36,7 @@ pub(crate) enum Payload {
     RowNumbers,
 }
 
-/// Rows that were read, and are not a source yet: the type of keys may depend on other rows.
+/// Rows that were read, but are not a source yet: the type of keys may depend on other rows.
 pub(crate) struct Unnamed {
     name: Name,
     letters: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) struct Rows {
 }
 
 enum Data {
-    /// In one batch, which `unique` takes without a copy.
+    /// One batch, which `unique` takes without a copy.
     Memory(Vec<ArrayRef>),
     File(Box<Pairs>),
 }
@@ -72,13 +72,14 @@ impl Unnamed {
         (self.pairs.types().0, self.pairs.span_of_keys())
     }
 
-    /// The columns `key`, of numbers of a type that holds all keys, and `value`, what accompanies them.
+    /// Converts the rows to a source with the column `key`, whose type holds all keys, and a column of the accompanying
+    /// values, which is named `value`.
     pub(crate) fn into_source(self, keys: Type, value: &str) -> Source {
         let Unnamed { name, letters, payload, pairs } = self;
         let values = match payload {
             Payload::Nothing => None,
             Payload::Values => Some(pairs.types().1),
-            // Row numbers are of 64 bits only if 32 do not suffice.
+            // Row numbers have 64 bits only if 32 do not suffice.
             Payload::RowNumbers => Some(Type::of_count(pairs.rows())),
         };
         let values = values.map(|values| Field::new(value, values.data_type(), false));
@@ -100,7 +101,7 @@ impl Rows {
         self.count
     }
 
-    /// The letters of a key, if keys are k-mers of sequences.
+    /// The number of letters of a key, if keys are k-mers of sequences.
     pub(super) fn letters(&self) -> Option<u32> {
         self.letters
     }
@@ -135,7 +136,7 @@ impl Rows {
         })
     }
 
-    /// The columns at these places of some rows; the number of the first one is `first`.
+    /// The columns at these positions for some rows, the first of which has the number `first`.
     fn batch(&self, name: &Name, mut columns: Vec<ArrayRef>, first: u64, places: &[usize]) -> Result<RecordBatch> {
         if self.payload == Payload::RowNumbers {
             let numbers = first..first + columns[0].len() as u64;

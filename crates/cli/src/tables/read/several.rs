@@ -2,9 +2,9 @@
 //! on.
 //!
 //! Columns are matched by name, in the order of the first file. Their types must be equal, with three exceptions: a
-//! column of type null takes the type of the other files, INT96 timestamps have the unit that holds those of all files,
-//! and dictionaries are read as their values. In text, a column has the type that the fields of all files fit. Files of
-//! NDJSON have the columns and types of all of them, as one file has those of all lines.
+//! column of type null takes the type of the other files, INT96 timestamps have a unit that holds those of all files,
+//! and dictionaries are read as their values. In text, a column has a type that fits the fields of all files. NDJSON
+//! files have the columns and types of all of them, as if they were one file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn is_inside(file: &Path, folder: &Path) -> bool {
     lands_at.is_some_and(|file| folder.canonicalize().is_ok_and(|folder| file.parent() == Some(folder.as_path())))
 }
 
-/// The files of a folder whose extensions are those of tables, sorted by name. Hidden files are not among them.
+/// The files of a folder that have an extension of tables, sorted by name, without hidden files.
 fn tables_in(folder: &Path) -> Result<Vec<PathBuf>> {
     const TABLES: [&str; 7] = ["parquet", "pq", "arrow", "feather", "ipc", "arrows", "npy"];
     const TEXTS: [&str; 5] = ["csv", "tsv", "tab", "ndjson", "jsonl"];
@@ -144,7 +144,7 @@ impl Several {
         Ok(Several(sources))
     }
 
-    /// The first file, which says how columns are ordered.
+    /// The first file, which determines the order of columns.
     pub(super) fn first(&self) -> &Source {
         &self.0[0]
     }
@@ -159,7 +159,7 @@ impl Several {
         columns.map_or_else(all, <[String]>::to_vec)
     }
 
-    /// The schema of all files; none of text.
+    /// The schema of all files; `None` for text.
     pub(super) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let wanted = self.wanted(columns);
         let mut united: Option<Vec<Field>> = None;
@@ -192,7 +192,7 @@ impl Several {
         Ok(united.map(|fields| Arc::new(Schema::new(fields))))
     }
 
-    /// Whether a column has INT96 timestamps in all files. Their unit is one that holds the values of the file.
+    /// Whether a column has INT96 timestamps in all files. The unit of each holds the values of its file.
     fn are_old_timestamps(&self, one: &Field, other: &Field) -> bool {
         let of_unit = |field: &Field| match field.data_type() {
             DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => Some(zone.clone()),
@@ -241,7 +241,7 @@ impl Several {
         Ok(Stream::of(schema, batches))
     }
 
-    /// All texts are gone through for the types of columns, and then read one after the other.
+    /// Scans all text files for the types of columns, and then reads them one after the other.
     fn stream_of_text(&self, wanted: &[String]) -> Result<Stream<'_>> {
         let texts = self.0.iter().filter_map(|source| match &source.form {
             Form::Csv(csv) => Some((csv, source)),
@@ -266,18 +266,18 @@ impl Several {
     }
 }
 
-/// A column without a dictionary.
+/// The field of a column without its dictionary.
 fn plain(field: &Field) -> Field {
     field.clone().with_data_type(plain_type(field.data_type()))
 }
 
-/// The timestamps in microseconds of two types of timestamps.
+/// The one of two timestamp types that has microseconds.
 fn coarser(one: &DataType, other: &DataType) -> DataType {
     let is_micros = matches!(one, DataType::Timestamp(TimeUnit::Microsecond, _));
     if is_micros { one.clone() } else { other.clone() }
 }
 
-/// The same rows in the types of all files.
+/// Converts rows to the common types of all files.
 fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     let column = |(field, column): (&Arc<Field>, &ArrayRef)| -> Result<ArrayRef> {
         Ok(match (field.data_type(), column.data_type()) {
@@ -300,7 +300,7 @@ fn cast(source: &Source, schema: &SchemaRef, batch: &RecordBatch) -> Result<Reco
     tables::batch(schema, columns, batch.num_rows()).map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Nanoseconds as microseconds; `None` if a timestamp has a part of a microsecond.
+/// Converts nanoseconds to microseconds; `None` if a timestamp has a fraction of a microsecond.
 fn micros(nanos: &ArrayRef) -> Option<TimestampMicrosecondArray> {
     let nanos = nanos.as_primitive::<TimestampNanosecondType>();
     let is_exact = nanos.iter().flatten().all(|value| value % 1000 == 0);

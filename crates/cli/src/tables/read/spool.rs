@@ -1,5 +1,6 @@
-//! What can be read once, like stdin and what is unpacked, in a temporary file, to be read anywhere and again. It has
-//! no name where the system allows that, so that it is gone however the process ends.
+//! Copies input that can be read only once, such as stdin and decompressed data, to a temporary file, which can be read
+//! at any position and repeatedly. The file has no name if the system allows that, so that it is removed however the
+//! process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,10 +12,10 @@ use crate::text;
 /// Bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
 
-/// All that a reader gives, as a file in the folder for such.
+/// Copies all bytes of a reader to a file in the folder for temporary files.
 ///
 /// # Errors
-/// Of the kind [`io::ErrorKind::StorageFull`], whatever its cause is, if the file cannot be written; all others are the
+/// An error of the kind [`io::ErrorKind::StorageFull`] if the file cannot be written for any reason; all others are the
 /// reader's.
 pub(super) fn spooled(reader: &mut dyn Read) -> io::Result<Data> {
     let folder = std::env::temp_dir();

@@ -1,7 +1,7 @@
-//! The rows of a file as a stream: batches in their order, cut so small that some of them fit anywhere.
+//! The rows of a file as a stream of batches, in order. Batches are so small that several of them fit in memory.
 //!
-//! Each format hands out batches as they come out of the file, which are as small as the file allows: a batch of an Arrow
-//! file is decoded whole, and a row of text is in one piece. Here they are cut to what a batch may have.
+//! The readers of formats return batches as small as the format allows: a batch of an Arrow file is decoded as a whole,
+//! and a row of text is never split. This module cuts them to the maximum size.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use koel_arrow::external::row_bytes;
 
 /// The most rows of a batch.
 pub(super) const ROWS: usize = 1 << 16;
-/// About the most bytes of a batch; a row that is longer is a batch of its own.
+/// About the most bytes of a batch; a longer row is a batch of its own.
 pub(super) const BYTES: usize = 4 << 20;
 
-/// Rows that begin a word of a bitmap: cut there, those behind need no shifting.
+/// Batches are cut at multiples of this number of rows, where a word of a bitmap begins: so bitmaps need not be
+/// shifted.
 const WORD: usize = 64;
 
 /// The number of rows of a batch whose rows have `bytes` bytes.
@@ -24,50 +25,50 @@ pub(super) fn rows_of(bytes: usize) -> usize {
     (BYTES / bytes.max(1)).clamp(1, ROWS)
 }
 
-/// Batches, however large they are.
+/// Batches of any size.
 pub(super) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
-/// A part of a file that any thread can read by itself, such as a row group.
+/// A part of a file that any thread can read independently, such as a row group.
 pub(super) struct Part<'a> {
-    /// The bytes of its rows, estimated.
+    /// The estimated bytes of its rows.
     pub(super) bytes: u64,
     pub(super) read: Box<dyn FnOnce() -> Batches<'a> + Send + 'a>,
 }
 
-/// Where batches are read.
+/// The source of batches.
 enum Input<'a> {
     Sequence(Batches<'a>),
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only Parquet files have parts"))]
     Parts(std::vec::IntoIter<Part<'a>>),
 }
 
-/// Batches of at most [`ROWS`] rows and about [`BYTES`] bytes, in the order of the file's rows. After an error there are no
-/// more.
+/// Batches of at most [`ROWS`] rows and about [`BYTES`] bytes, in the order of the file's rows. The stream ends after
+/// an error.
 pub(crate) struct Stream<'a> {
     schema: SchemaRef,
     input: Input<'a>,
-    /// Pieces of the last batch, of which the last is the next one.
+    /// Pieces of the last batch, in reverse order.
     pieces: Vec<RecordBatch>,
     has_failed: bool,
     /// Text columns without any value, whose types only the user can state.
     untyped: Vec<String>,
-    /// What is checked after the last batch.
+    /// A check to run after the last batch.
     at_end: Option<Arc<dyn Fn() -> Result<()> + Send + Sync + 'a>>,
 }
 
 impl<'a> Stream<'a> {
-    /// Batches of this schema, however large they are.
+    /// A stream of batches with this schema, of any size.
     pub(super) fn of(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'a) -> Stream<'a> {
         Stream::from(schema, Input::Sequence(Box::new(batches)))
     }
 
-    /// Parts of this schema, in their order.
+    /// A stream of parts with this schema, in order.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only Parquet files have parts"))]
     pub(super) fn of_parts(schema: SchemaRef, parts: Vec<Part<'a>>) -> Stream<'a> {
         Stream::from(schema, Input::Parts(parts.into_iter()))
     }
 
-    /// The rows of these streams, all of this schema, one stream after the other. Their parts are parts of it.
+    /// Concatenates streams that all have this schema. The parts of the streams become parts of the result.
     pub(super) fn joined(schema: SchemaRef, streams: Vec<Stream<'a>>) -> Stream<'a> {
         let part = |stream: Stream<'a>| {
             let bytes = match &stream.input {
@@ -83,7 +84,7 @@ impl<'a> Stream<'a> {
         Stream { schema, input, pieces: Vec::new(), has_failed: false, untyped: Vec::new(), at_end: None }
     }
 
-    /// The same rows, of each batch what `convert` makes of it.
+    /// Applies `convert` to each batch.
     pub(super) fn converted(
         self,
         schema: SchemaRef,
@@ -107,7 +108,7 @@ impl<'a> Stream<'a> {
         Stream { schema, input, ..self }
     }
 
-    /// With a check after the last batch, and after the last batch of each part.
+    /// Adds a check that runs after the last batch, and after the last batch of each part.
     pub(super) fn checked(self, at_end: impl Fn() -> Result<()> + Send + Sync + 'a) -> Stream<'a> {
         Stream { at_end: Some(Arc::new(at_end)), ..self }
     }
@@ -120,8 +121,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The parts as streams of their own, in their order. Each reads nothing before it is used. A stream that has no parts is
-    /// one of its own.
+    /// The parts as streams, in order. Each reads nothing before it is used. A stream without parts is returned as the
+    /// only one.
     pub(crate) fn parts(self) -> impl Iterator<Item = Stream<'a>> {
         let Stream { schema, input, at_end, .. } = self;
         let inputs: Box<dyn Iterator<Item = Input<'a>> + 'a> = match input {
@@ -131,7 +132,7 @@ impl<'a> Stream<'a> {
         inputs.map(move |input| Stream { at_end: at_end.clone(), ..Stream::from(Arc::clone(&schema), input) })
     }
 
-    /// The next batch as the file has it.
+    /// The next batch as the source returns it.
     fn read(&mut self) -> Option<Result<RecordBatch>> {
         loop {
             match &mut self.input {
@@ -151,7 +152,7 @@ impl<'a> Stream<'a> {
         Stream { untyped, ..self }
     }
 
-    /// Whether a column is of text and has no value.
+    /// Whether a column is text without any value.
     pub(crate) fn is_untyped(&self, column: &str) -> bool {
         self.untyped.iter().any(|untyped| untyped == column)
     }
@@ -182,7 +183,7 @@ impl Iterator for Stream<'_> {
             };
             let rows = piece.num_rows();
             if rows > ROWS || (rows > 1 && row_bytes(&piece) > BYTES) {
-                // In halves, as rows at its end may be much longer than those at its begin.
+                // Halves the batch, because rows at its end may be much longer than those at its start.
                 let half = rows.div_ceil(2);
                 let half = if half >= WORD { half.next_multiple_of(WORD).min(rows - 1) } else { half };
                 self.pieces.extend([piece.slice(half, rows - half), piece.slice(0, half)]);
@@ -217,7 +218,7 @@ mod tests {
             assert_eq!(concat_batches(&batch.schema(), &found).expect("one schema"), batch);
             assert!(found.len() <= 2 * rows.div_ceil(ROWS), "{} of {rows}", found.len());
         }
-        // Long texts at the end alone.
+        // Only the texts at the end are long.
         let long = "x".repeat(BYTES / 3);
         let texts = (0..1000).map(|i| if i < 990 { "short" } else { &long });
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));

@@ -1,4 +1,4 @@
-//! Streams against what is read as a whole: the same schema and the same rows, in batches that hold to their limits.
+//! Compares streams with reading the whole file: the schema and the rows are equal, and batches observe their limits.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn spooling() -> TableReading {
     TableReading { spool: true, ..TableReading::default() }
 }
 
-/// That a file is streamed as it is read, and streamed so again.
+/// Checks that a stream of a file has the rows that reading the whole file returns, also when it is read again.
 pub(super) fn check(path: &Path, columns: Option<&[String]>, options: &TableReading) {
     let shown = path.display();
     let source = Source::open(path, options).unwrap_or_else(|failure| panic!("{shown}: {failure}"));
@@ -43,7 +43,7 @@ pub(super) fn check(path: &Path, columns: Option<&[String]>, options: &TableRead
     }
 }
 
-/// `rows` rows of all types, and of structs, lists and a dictionary.
+/// `rows` rows of all types, including structs, lists and a dictionary.
 fn nested(rows: usize) -> RecordBatch {
     let plain = all_types(true);
     let copies = vec![plain.clone(); rows.div_ceil(10)];
@@ -99,7 +99,7 @@ fn large_files_of_every_format_are_streamed_as_they_are_read() {
     names().for_each(check_large);
 }
 
-/// A file of several batches.
+/// Checks a file with several batches.
 fn check_large(name: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -123,7 +123,7 @@ fn arrays_are_streamed_as_they_are_read() {
         check(&path, None, &spooling());
         check(&path, Some(&["b".to_owned()]), &spooling());
     }
-    // Records of long texts: 400 rows of 50,000 bytes.
+    // Records with long texts: 400 rows of 50,000 bytes.
     let header = "{'descr': [('t', '|S50000')], 'fortran_order': False, 'shape': (400,), }\n";
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -149,7 +149,7 @@ fn arrow_files_are_streamed_as_they_are_read() {
         check(&path, Some(&["dictionary".to_owned(), "id".to_owned(), "struct".to_owned()]), &spooling());
         let path = folder.path().join("t.arrow");
         let file = File::create(&path).expect("memory");
-        // A file has one dictionary a column.
+        // A file has one dictionary per column.
         let mut writer = FileWriter::try_new_with_options(file, &all.schema(), options()).expect("memory");
         parts.iter().try_for_each(|part| writer.write(part)).and_then(|()| writer.finish()).expect("memory");
         check(&path, None, &spooling());
@@ -181,7 +181,7 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
         check(&path, Some(&some), &TableReading::default());
         check(&path, Some(&[]), &TableReading::default());
     }
-    // One long text in the dictionary, used in a few places that the metadata does not show.
+    // One long text in the dictionary is used in a few rows; the metadata does not show that.
     let long = "x".repeat(300_000);
     let texts = (0..20_000).map(|row| if (9_000..9_100).contains(&row) || row > 19_990 { &*long } else { "short" });
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -195,7 +195,7 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
     }
 }
 
-/// Row groups say how many rows there are; pyarrow and DuckDB read such files, too.
+/// Row groups state their number of rows. pyarrow and DuckDB read files with a wrong total, too.
 #[cfg(feature = "parquet")]
 #[test]
 fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
@@ -204,7 +204,7 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
     write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("memory");
     let bytes = std::fs::read(&path).expect("a file");
-    // Field 3 of the footer, after the schema: 4 in zigzag.
+    // Field 3 of the footer, after the schema: 4 in zigzag encoding.
     let footer =
         bytes.len() - 8 - u32::from_le_bytes(*bytes[bytes.len() - 8..].first_chunk().expect("4 bytes")) as usize;
     let at = footer + bytes[footer..].windows(2).position(|two| two == [0x16, 8]).expect("4 rows");
@@ -219,7 +219,7 @@ fn the_number_of_rows_of_a_whole_parquet_file_does_not_matter() {
     }
 }
 
-/// What follows the last row that a row group says is seen in a stream as well.
+/// Rows after the last row that a row group states are detected in a stream as well.
 #[cfg(feature = "parquet")]
 #[test]
 fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
@@ -228,7 +228,7 @@ fn row_groups_that_miscount_rows_are_refused_at_once_and_in_streams() {
     let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..60));
     write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("memory");
     let bytes = std::fs::read(&path).expect("a file");
-    // The rows of the row group are the last field of the footer with this number, 60 in zigzag.
+    // The number of rows of the row group is the last field of the footer with this value, 60 in zigzag encoding.
     let at = 1 + bytes.windows(2).rposition(|two| two == [0x16, 120]).expect("60 rows");
     for rows in [0, 1, 59, 61, 63] {
         let mut miscounted = bytes.clone();
@@ -255,13 +255,13 @@ fn what_is_packed_is_unpacked_into_a_file_as_into_memory() {
     for (name, bytes) in [
         ("a.csv.gz", [gzip(&first), gzip(""), gzip(&second)].concat()),
         ("a.csv.zst", [zstd(&first), zstd(""), zstd(&second)].concat()),
-        // pzstd begins with a frame that is skipped.
+        // pzstd begins with a skippable frame.
         ("b.csv.zst", [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&first), &zstd(&second)].concat()),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, &bytes).expect("memory");
         check(&path, None, &spooling());
-        // Zeros behind the last member of gzip, and between two.
+        // Zeros after the last member of gzip, and between two members.
         if name.ends_with("gz") {
             std::fs::write(&path, [&gzip(&first)[..], &[0; 1000], &gzip(&second), &[0; 3000]].concat())
                 .expect("memory");
@@ -299,8 +299,8 @@ fn pipes_are_streamed_as_files_are() {
     }
 }
 
-/// What pyarrow 26 reads: fields that the format does not define yet, and numbers and field headers that are longer
-/// than necessary.
+/// pyarrow 26 reads these files: they have fields that the format does not define yet, and numbers and field headers
+/// that are longer than necessary.
 #[cfg(feature = "parquet")]
 #[test]
 fn footers_may_have_unknown_fields_and_long_numbers() {
@@ -312,9 +312,9 @@ fn footers_may_have_unknown_fields_and_long_numbers() {
     let (rest, end) = bytes.split_at(bytes.len() - 8);
     let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
     let (head, footer) = rest.split_at(rest.len() - length);
-    // The first field is the version, a number of 32 bits; the last byte ends the structure.
+    // The first field is the version, a 32-bit number; the last byte ends the struct.
     assert_eq!((footer[0], footer.last()), (0x15, Some(&0)));
-    // Field 100 as a number, as a longer one, as a text, a list, a structure, a double and a boolean.
+    // Field 100 as a number, a longer number, a text, a list, a struct, a double and a boolean.
     let unknown: [&[u8]; 7] = [
         b"\x05\xc8\x01\x02",
         b"\x05\xc8\x81\x00\x82\x80\x00",

@@ -1,5 +1,5 @@
-//! The text of a file, range by range. Ranges of a plain file are read when they are used, into memory that is reused:
-//! a whole text would take as much memory as it is long, and time for the kernel to map its pages.
+//! The text of a file, read in ranges. Ranges of a plain file are read when they are used, into memory that is reused:
+//! the whole text would take as much memory as it is long, and time for the kernel to map its pages.
 
 use std::io;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use memchr::{memchr, memchr_iter};
 use super::Data;
 use super::csv::cut;
 
-/// The most bytes of a row or line: it is in memory as a whole, and longer ones are hardly rows.
+/// The most bytes of a row or line. A row is in memory as a whole; longer ones are unlikely to be rows.
 pub(crate) const LONGEST: usize = 16 << 20;
 /// The least bytes of a piece, which one thread reads.
 pub(super) const LEAST: usize = 1 << 20;
-/// The most bytes of a piece, without its last row.
+/// The most bytes of a piece, not counting its last row.
 pub(super) const MOST: usize = 4 << 20;
-/// The most pieces that are in memory at once, however many threads there are.
+/// The most pieces that are in memory at once, for any number of threads.
 pub(super) const AT_ONCE: usize = 8;
-/// Bytes that are looked at for the end of a line.
+/// The bytes that are searched at a time for the end of a line.
 const NEAR: usize = 4 << 10;
-/// Bytes that lines are counted in.
+/// The bytes in which lines are counted at a time.
 const BLOCK: usize = 1 << 20;
 
 /// The number of pieces that are in memory at once.
@@ -31,7 +31,7 @@ pub(super) fn at_once() -> usize {
 pub(super) struct Text<'a> {
     data: &'a Data,
     length: usize,
-    /// Memory of ranges that were looked at.
+    /// Buffers for ranges, to be reused.
     rooms: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -45,19 +45,19 @@ impl<'a> Text<'a> {
         self.length
     }
 
-    /// What is found in a range, all of which must be there.
+    /// Calls `find` with the bytes of a range, all of which must exist, and returns its result.
     pub(super) fn look<T>(&self, range: Range<usize>, find: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let rooms = || self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = rooms().pop().unwrap_or_default();
         let found = self.data.range_in(range.start as u64, range.len(), &mut buffer).map(find);
-        // Memory of a range with a long row is not kept.
+        // The buffer of a range with a long row is not kept.
         if buffer.capacity() <= 2 * MOST {
             rooms().push(buffer);
         }
         found
     }
 
-    /// Behind the first line end from a place on.
+    /// The position after the first line end at or after `from`.
     pub(super) fn behind_line(&self, from: usize) -> io::Result<Option<usize>> {
         let mut at = from;
         while at < self.length {
@@ -80,7 +80,7 @@ impl<'a> Text<'a> {
         Ok(cut::ranges(&starts, self.length))
     }
 
-    /// The number of the line in which a place is, from 1.
+    /// The number, from 1, of the line that contains a position.
     pub(super) fn line(&self, place: usize) -> io::Result<u64> {
         let end = place.min(self.length);
         let lines = (0..end)

@@ -1,4 +1,4 @@
-//! Which columns of a file are wanted, by name; of a name that is not there, which ones are.
+//! Finds the wanted columns by name, and similar names for a name that does not exist.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,15 +6,16 @@ use crate::failure::{Failure, Result};
 use crate::input::Name;
 use crate::text;
 
-/// Names that a message lists.
+/// The most names that a message lists.
 const LISTED: usize = 20;
 
-/// The places of the wanted columns, in the order in which they are wanted, or of all columns.
+/// The positions of the wanted columns, in the order in which they are wanted, or of all columns.
 ///
 /// # Errors
-/// If one is not there, is wanted twice, or shares its name with another column. Names of other columns do not matter.
+/// If a wanted column does not exist, is wanted twice, or has the same name as another column. Names of other columns
+/// do not matter.
 pub(crate) fn places(name: &Name, there: &[&str], wanted: Option<&[String]>) -> Result<Vec<usize>> {
-    // The place of each name; none if two columns have it.
+    // The position of each name; `None` if two columns have it.
     let mut by_name = HashMap::with_capacity(there.len());
     for (place, column) in there.iter().enumerate() {
         by_name.entry(*column).and_modify(|place| *place = None).or_insert(Some(place));
@@ -35,10 +36,10 @@ pub(crate) fn places(name: &Name, there: &[&str], wanted: Option<&[String]>) -> 
     wanted.iter().map(|column| place(column)).collect()
 }
 
-/// That a column is not there.
+/// The error for a column that does not exist.
 pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     let near = there.iter().map(|&other| (distance(&other.to_lowercase(), &column.to_lowercase()), other)).min();
-    // One letter in three may be another.
+    // Up to a third of the letters may differ.
     let near = near.filter(|&(distance, other)| distance <= other.chars().count().max(column.chars().count()) / 3);
     let mut meant = near.map_or(String::new(), |(_, other)| format!("did you mean {}? ", text::name(other)));
     let is_part = |other: &&&str| other.contains(',') && other.split(',').any(|part| part.trim() == column.trim());
@@ -55,14 +56,14 @@ pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     name.fail(format!("there is no column {}: {meant}the columns are {listed}", text::name(column)))
 }
 
-/// Names of columns for a message, the first ones if there are many.
+/// Names of columns for a message: only the first ones if there are many.
 pub(crate) fn listed(there: &[&str]) -> String {
     let first = there.iter().take(LISTED).map(|column| text::name(column).to_string());
     let more = if there.len() > LISTED { format!(" and {} more", there.len() - LISTED) } else { String::new() };
     first.collect::<Vec<_>>().join(", ") + &more
 }
 
-/// How many letters are to be put in, left out or made others, to come from one word to the other.
+/// The edit distance between two words: the least number of insertions, deletions and substitutions of letters.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().take(100).collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! A column of a piece of text, on its way from fields to an array.
+//! Converts the fields of a column in a piece of text to an array.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::super::super::moments::{MICROS_A_DAY, Moment, date, moment};
 use super::fields::Field;
 use crate::number::Words;
 
-/// What becomes of a column's fields.
+/// How the fields of a column are collected.
 pub(super) enum Cells {
-    /// A column that is not wanted.
+    /// The column is not wanted.
     Skipped,
-    /// Only their classes are of interest, because the type that was hoped for did not fit.
+    /// Only the classes of the fields are recorded, because they did not fit the guessed type.
     Classes,
     Int32(Numbers<Int32Type>),
     Int64(Numbers<Int64Type>),
@@ -31,14 +31,15 @@ pub(super) enum Cells {
     Decimal(Numbers<Decimal128Type>, u8, i8),
     Bool(BooleanBufferBuilder, NullBufferBuilder),
     Utf8(Texts),
-    /// Numbers that [`numbers`](super::piece::numbers) returns; whether plain integers may skip its function.
+    /// Numbers that the `parse` function of [`numbers`](super::piece::numbers) returns. The flag says whether plain
+    /// integers may bypass that function.
     Words(Words, bool),
 }
 
-/// Numbers, 0 where there is none.
+/// Numbers; 0 for nulls.
 pub(super) struct Numbers<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
-    /// Of the rows up to the last null.
+    /// Covers the rows up to the last null.
     nulls: NullBufferBuilder,
 }
 
@@ -66,24 +67,24 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
     }
 }
 
-/// Texts, one behind the other.
+/// Texts, concatenated.
 pub(super) struct Texts {
     ends: Vec<i32>,
     bytes: Vec<u8>,
     nulls: NullBufferBuilder,
 }
 
-/// Why a field does not go into its column.
+/// Why a field cannot be added to its column.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is of another type.
+    /// The field has another type.
     Type,
-    /// The texts of a piece are longer than an array takes.
+    /// The texts of the piece are longer than an array allows.
     Length,
 }
 
 impl Cells {
-    /// For a type, and about `rows` rows.
+    /// Creates cells for a type, and for about `rows` rows.
     pub(super) fn of(kind: Kind, rows: usize) -> Cells {
         match kind {
             Kind::Int32 => Cells::Int32(Numbers::new(rows)),
@@ -106,7 +107,7 @@ impl Cells {
     /// Adds a field, or a null.
     ///
     /// # Errors
-    /// If it is not of the type; nothing was added then.
+    /// If the field does not have the type; nothing is added then.
     pub(super) fn push(&mut self, field: Field<'_>) -> Result<(), Refusal> {
         let is_null = field.is_null();
         let text = field.text();
@@ -138,7 +139,7 @@ impl Cells {
         Ok(())
     }
 
-    /// The classes of what is in it, as far as they are a matter of the type of the whole column.
+    /// The classes of the values, as far as they matter for the type of the whole column.
     pub(super) fn seen(&self) -> Seen {
         let any = |nulls: &NullBufferBuilder, length: usize, class: Seen| {
             let has_values = nulls.as_slice().is_none_or(|bits| bits.iter().any(|&bits| bits != 0));
@@ -146,7 +147,7 @@ impl Cells {
         };
         match self {
             Cells::Int64(numbers) => {
-                // The top bits of all, without a branch for each.
+                // Combines the bits of all numbers, to avoid a branch for each of them.
                 let (signs, tops) = numbers
                     .values
                     .iter()
@@ -197,13 +198,13 @@ impl Cells {
     }
 }
 
-/// Whether float64 does not hold some of the numbers, of which `tops` has all bits.
+/// Returns `Seen::WIDE` if a double cannot represent some of the numbers. `tops` has all bits that any of them has.
 fn wide<I: Iterator<Item = i128>>(tops: u64, numbers: impl FnOnce() -> I) -> Seen {
     let is_wide = tops > 1 << 53 && numbers().any(|number| !doubles::holds_whole(number));
     if is_wide { Seen::WIDE } else { Seen::default() }
 }
 
-/// A value, or none of a null.
+/// The value, or `None` for a null.
 fn read<T>(is_null: bool, value: impl FnOnce() -> Option<T>) -> Result<Option<T>, Refusal> {
     if is_null { Ok(None) } else { value().map(Some).ok_or(Refusal::Type) }
 }
@@ -212,7 +213,7 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A number; of one that is beyond all doubles, none.
+/// A number; `None` if it is beyond the range of doubles.
 fn float(text: &[u8]) -> Option<f64> {
     number(text).filter(|float: &f64| float.is_finite() || !text.iter().any(u8::is_ascii_digit))
 }
@@ -225,7 +226,7 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// A time of one form alone: those with an offset and those without do not mix. A date is its first moment.
+/// A timestamp of one form only: those with an offset and those without are not mixed. A date is its first moment.
 fn micros(text: &[u8], wants_utc: bool) -> Option<i64> {
     match moment(text) {
         Some(Moment { micros, is_utc }) => (is_utc == wants_utc).then_some(micros),
@@ -234,7 +235,7 @@ fn micros(text: &[u8], wants_utc: bool) -> Option<i64> {
     }
 }
 
-/// A decimal number, exactly: digits beyond the scale must be 0.
+/// An exact decimal number: digits beyond the scale must be 0.
 fn decimal(text: &[u8], precision: u8, scale: i8) -> Option<i128> {
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),

@@ -1,7 +1,7 @@
-//! Cutting text into pieces of whole rows, each for a thread of its own, though quotes may hold line ends.
+//! Cuts text into pieces of whole rows, one per task, although quoted fields may contain line ends.
 //!
-//! Whether a byte is in quotes depends on all bytes before it. So each piece is gone through as from every state that the
-//! one before may leave it in; then the true states are known one after the other, and with them where the rows begin.
+//! Whether a byte is in quotes depends on all bytes before it. So each piece is scanned once for all states in which it
+//! may begin; the true states then follow from piece to piece, and with them the starts of the rows.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::super::text::Text;
 
-/// Where a reader of text is.
+/// The state of a CSV reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -21,7 +21,7 @@ enum State {
     Plain,
     /// In quotes.
     Quoted,
-    /// Behind a quote in quotes: the end of them, or the first of two.
+    /// After a quote in a quoted field: the closing quote, or the first of two.
     Closed,
 }
 
@@ -44,15 +44,15 @@ impl State {
     }
 }
 
-/// What a piece is to one who enters it in some state.
+/// The result of scanning a piece that begins in a given state.
 #[derive(Clone, Copy)]
 struct Passage {
     leaves: State,
-    /// Behind the first row that ends in it, and behind the last.
+    /// The ends of the first and of the last row that end in the piece.
     rows: Option<(usize, usize)>,
 }
 
-/// What a piece is to those who enter it in each of the states.
+/// The results of scanning a piece, by the state in which it begins.
 struct Passages([Passage; 4]);
 
 impl Passages {
@@ -70,8 +70,8 @@ impl Passages {
     }
 }
 
-/// The start of the first row of each piece that has one, for pieces that begin at these places (the first at a row), and the
-/// end of the last row that a line end closes.
+/// Given the positions of pieces, the first of which begins with a row, returns the start of the first row in each
+/// piece that has one, and the end of the last complete row.
 fn starts(pieces: &[usize], passages: &[Passages]) -> (Vec<usize>, Option<usize>) {
     let (mut starts, mut end, mut state) = (Vec::new(), None, State::Start);
     for (i, (&at, Passages(passages))) in pieces.iter().zip(passages).enumerate() {
@@ -88,7 +88,7 @@ fn starts(pieces: &[usize], passages: &[Passages]) -> (Vec<usize>, Option<usize>
     (starts, end)
 }
 
-/// From each start to the next.
+/// The ranges from each start to the next.
 pub(in super::super) fn ranges(starts: &[usize], end: usize) -> Vec<Range<usize>> {
     let ends = starts.iter().skip(1).copied().chain([end]);
     starts.iter().copied().zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end).collect()
@@ -116,7 +116,7 @@ pub(super) fn whole_rows(text: &[u8], delimiter: u8, size: usize) -> Vec<Range<u
     ranges(&starts, end.unwrap_or(0))
 }
 
-/// Ranges of whole rows from `start` on, where a row begins; quotes are respected.
+/// Ranges of whole rows from `start`, where a row begins. Line ends in quotes are not row ends.
 pub(super) fn rows(text: &Text<'_>, start: usize, delimiter: u8, size: usize) -> io::Result<Vec<Range<usize>>> {
     let (size, length) = (size.max(1), text.length());
     let pieces: Vec<_> = (start..length).step_by(size).collect();

@@ -1,4 +1,4 @@
-//! Fields of text, one after the other.
+//! Splits text into fields.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use super::COLUMNS;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect<'a> {
     pub(super) delimiter: u8,
-    /// Whether a field may be in quotes; otherwise quotes are text like any other.
+    /// Whether a field may be quoted; otherwise quotes are ordinary text.
     pub(super) has_quotes: bool,
-    /// What fields without quotes contain that are null, besides nothing.
+    /// Unquoted fields with these texts are null, as are empty ones.
     pub(super) nulls: &'a [String],
 }
 
 impl Dialect<'_> {
-    /// The first quote that may be around a field.
+    /// The position of the first quote, if fields may be quoted.
     pub(super) fn first_quote(self, text: &[u8]) -> Option<usize> {
         if self.has_quotes { memchr::memchr(b'"', text) } else { None }
     }
@@ -29,13 +29,13 @@ impl Dialect<'_> {
     }
 }
 
-/// What stands between two separators.
+/// The text between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field<'a> {
-    /// Its bytes, without the quotes around them.
+    /// The bytes of the field, without surrounding quotes.
     pub(super) bytes: &'a [u8],
     pub(super) is_quoted: bool,
-    /// Quotes within are there twice.
+    /// Whether the field contains quotes, each of them written twice.
     has_quotes: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Field<'a> {
         self.bytes.is_empty() && !self.is_quoted
     }
 
-    /// What it says.
+    /// The text of the field.
     pub(super) fn text(self) -> Cow<'a, [u8]> {
         if !self.has_quotes {
             return Cow::Borrowed(self.bytes);
@@ -79,10 +79,10 @@ pub(super) enum End {
     Row,
 }
 
-/// The field that begins at a place, what ends it, and what follows.
+/// Returns the field that begins at `start`, what ends it, and the position after it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of what is wrong with the field.
 #[inline]
 pub(super) fn field<'a>(
     text: &'a [u8],
@@ -103,14 +103,14 @@ pub(super) fn field<'a>(
     Ok((Field { bytes, is_quoted: false, has_quotes: false }, end, next))
 }
 
-/// What ends a field of which nothing else is wanted, and what follows. `None` if it is in quotes.
+/// Skips a field: returns what ends it, and the position after it. `None` if the field is quoted.
 #[inline]
 pub(super) fn skip(text: &[u8], start: usize, dialect: Dialect<'_>) -> Option<(End, usize)> {
     let (_, end, next) = (!dialect.is_quoted(text, start)).then(|| unquoted(text, start, dialect.delimiter))?;
     Some((end, next))
 }
 
-/// Where a field ends, what ends it, and what follows.
+/// Returns the end of a field, what ends it, and the position after it.
 #[inline]
 fn unquoted(text: &[u8], start: usize, delimiter: u8) -> (usize, End, usize) {
     let stop = stop(text, start, delimiter);
@@ -121,14 +121,14 @@ fn unquoted(text: &[u8], start: usize, delimiter: u8) -> (usize, End, usize) {
     }
 }
 
-/// What is wrong with a quote that has no second one.
+/// The error for an opening quote without a closing one.
 pub(super) const NEVER_CLOSED: &str = "a quote is opened here and never closed: close it";
 
-/// What is wrong with a field in quotes that does not end with its quote.
+/// The error for a quoted field with text after its closing quote.
 const AFTER_QUOTE: &str = "text follows a closing quote: write quotes in quotes twice";
 
-/// What is wrong with a field of a file with named columns, which `--quote none` can read differently. Rows without
-/// names do not take this option.
+/// Adds advice to an error in a field: `--quote none` may read it differently. Only files with named columns have this
+/// option.
 pub(super) fn with_quote_advice(reason: &str) -> String {
     let advice = ", or give --quote none if quotes are text like any other";
     format!("{reason}{}", if [NEVER_CLOSED, AFTER_QUOTE].contains(&reason) { advice } else { "" })
@@ -160,7 +160,7 @@ fn quoted(text: &[u8], start: usize, delimiter: u8) -> Result<(Field<'_>, End, u
     }
 }
 
-/// The next delimiter or line end, or the end of the text; eight bytes at a time.
+/// The position of the next delimiter or line end, or the end of the text; searches eight bytes at a time.
 #[inline]
 fn stop(text: &[u8], start: usize, delimiter: u8) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -170,7 +170,7 @@ fn stop(text: &[u8], start: usize, delimiter: u8) -> usize {
     let mut at = start;
     while let Some(&bytes) = text.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(bytes);
-        // The lowest one found is one that is there, whatever is said of those above it.
+        // The lowest match is always right; borrows may add false matches above it.
         let found = zeros(word ^ delimiters) | zeros(word ^ lines);
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
@@ -181,13 +181,13 @@ fn stop(text: &[u8], start: usize, delimiter: u8) -> usize {
     at + rest.iter().position(|&byte| byte == delimiter || byte == b'\n').unwrap_or(rest.len())
 }
 
-/// Why the fields of a row with more than [`COLUMNS`] are not returned.
+/// The error for a row with more than [`COLUMNS`] fields.
 pub(super) const TOO_MANY: &str = "this row has more than 65536 fields, the most that koel reads";
 
-/// The fields of the row that begins at a place, and what follows it.
+/// Returns the fields of the row that begins at `start`, and the position after it.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// A description of what is wrong with the row, and the position.
 pub(super) fn row<'a>(
     text: &'a [u8],
     start: usize,
@@ -207,7 +207,7 @@ pub(super) fn row<'a>(
     }
 }
 
-/// Returns where the last row of a text begins, or the first row with an error.
+/// Returns the start of the last row of a text, or of the first row with an error.
 pub(super) fn last_row(text: &[u8], dialect: Dialect<'_>) -> usize {
     let (mut row, mut at) = (0, 0);
     while let Ok((_, end, next)) = field(text, at, dialect) {

@@ -1,17 +1,17 @@
-//! CSV and TSV as columns: RFC 4180, by all threads.
+//! CSV and TSV as columns (RFC 4180), parsed by all threads.
 //!
 //! ```text
-//! cut.rs      pieces of whole rows, also with quotes
-//! piece.rs    a piece: arrays of its columns, of types that fit it
-//! column.rs   fields on their way to an array        fields.rs   where fields end
-//! pairs/      rows `key,value` without names
-//! stream.rs   types first, then pieces in their order, a few at once
-//! typed.rs    columns of other formats as the types of --types
+//! cut.rs      cuts text into pieces of whole rows, respecting quotes
+//! piece.rs    parses a piece into arrays, with types that fit it
+//! column.rs   converts fields to an array             fields.rs   splits text into fields
+//! pairs/      rows `key,value` without column names
+//! stream.rs   finds the types first, then parses a few pieces at once, in order
+//! typed.rs    converts columns of other formats to the types of --types
 //! ```
 //!
-//! The type of a column is what all of its fields fit, of the whole file: pieces that fitted a narrower one are read
-//! once more. An empty field is a null, and one in quotes an empty text. Rows end by LF or CR LF; lines without
-//! anything are skipped, but where there is one column, in which they are nulls.
+//! A column has a type that fits all of its fields in the whole file: pieces that were read with a narrower type are
+//! read once more. An empty field is null, and a quoted empty field is an empty text. Rows end with LF or CR LF. Empty
+//! lines are skipped, except in files with one column, where they are nulls.
 
 mod column;
 pub(super) mod cut;
@@ -54,19 +54,19 @@ const COLUMNS: usize = 1 << 16;
 pub(crate) const TOO_LONG: &str =
     "this row is longer than 16 MiB, the most that koel reads: is a quote never closed, or are there no line ends?";
 
-/// A file of text of which the names of the columns are known.
+/// A text file whose column names are known.
 pub(super) struct Csv {
     data: Data,
     delimiter: u8,
     has_quotes: bool,
-    /// Texts that are nulls, besides an empty field.
+    /// Texts that are null, in addition to empty fields.
     nulls: Vec<String>,
     names: Vec<String>,
-    /// The types that the user names.
+    /// The types that the user states.
     types: Vec<Option<Kind>>,
-    /// Where the rows begin.
+    /// The position of the first row.
     start: usize,
-    /// Bytes of a piece, where a test says so.
+    /// The bytes of a piece, if a test sets them.
     size: Option<usize>,
 }
 
@@ -80,10 +80,10 @@ impl Csv {
         let has_tabs = name.has_extension(&["tsv", "tab"]) || (line.contains(&b'\t') && !line.contains(&b','));
         let delimiter = options.text.delimiter.unwrap_or(if has_tabs { b'\t' } else { b',' });
         let has_quotes = options.text.quote != Some(Quote::None);
-        // What is a null in a column may be the name of one.
+        // Texts that are nulls in a column may be names of columns.
         let dialect = Dialect { delimiter, has_quotes, nulls: &[] };
         let (first, next) = first_row(name, &data, head, mark, dialect)?;
-        // A name in quotes may contain CR LF.
+        // A quoted name may contain CR LF.
         if first.iter().any(|field| field.replace("\r\n", "").contains('\r')) {
             return Err(name.fail("its lines end in CR alone: end them in LF, e.g. with `tr '\\r' '\\n'`"));
         }
@@ -99,7 +99,7 @@ impl Csv {
         } else {
             (0..first.len()).map(unnamed).collect()
         };
-        // Of several files a column may be in one alone; commands see to it that it is in one.
+        // A named column may be missing in some of several files; commands check that at least one has it.
         let named: HashMap<&str, Kind> =
             options.text.types.iter().flat_map(|types| &types.0).map(|(name, kind)| (name.as_str(), *kind)).collect();
         let types = names.iter().map(|column| named.get(column.as_str()).copied()).collect();
@@ -115,7 +115,7 @@ impl Csv {
         &self.names
     }
 
-    /// Reads columns as text, except these and those whose types the user named.
+    /// Reads columns as text, except these columns and those whose types the user stated.
     pub(super) fn keep_text(&mut self, except: &[String]) {
         let typed: HashSet<&String> = except.iter().collect();
         for (column, kind) in self.names.iter().zip(&mut self.types) {
@@ -129,7 +129,7 @@ impl Csv {
         let wants = self.wants(places);
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
         let (pieces, ranges) = self.pieces(&text, &wants).map_err(|stop| self.to_failure(name, &text, stop))?;
-        // What all pieces fit, and those that fitted something narrower once more.
+        // Finds the types that fit all pieces, and reads pieces with narrower types again.
         let mut seen = vec![Seen::default(); self.names.len()];
         pieces.iter().for_each(|piece| add(&mut seen, &piece.seen));
         let kinds = kinds(&wants, &seen);
@@ -139,7 +139,7 @@ impl Csv {
             .map(|(piece, range)| {
                 widened(piece, &kinds, |wants| {
                     let again = self.look(&text, range, |bytes| self.piece(range, bytes, wants))?;
-                    // What was read before and what was read now have to go together.
+                    // What was read before and what is read now must belong to the same version of the file.
                     self.data.check_unchanged()?;
                     Ok(again)
                 })
@@ -153,7 +153,7 @@ impl Csv {
         Ok(Table::of(schema, batches))
     }
 
-    /// What is wanted of each column.
+    /// How each column is to be read.
     fn wants(&self, places: &[usize]) -> Vec<Want> {
         let mut wants = vec![Want::Nothing; self.names.len()];
         places.iter().for_each(|&place| wants[place] = self.types[place].map_or(Want::Fitting, Want::Named));
@@ -165,15 +165,15 @@ impl Csv {
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// All pieces, each of types that fit it, and where they are. Most texts have no quotes: so every line is taken for
-    /// a row, up to the piece with the first quote.
+    /// All pieces, each with types that fit it, and their ranges. Most texts do not contain quotes, so each line is
+    /// assumed to be a row, up to the piece with the first quote.
     fn pieces(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<(Vec<Piece>, Vec<Range<usize>>), Stop> {
         let start = self.start.min(text.length());
         let size = (text.length() - start) / (4 * rayon::current_num_threads());
         let size = self.size.unwrap_or(size.clamp(LEAST, MOST));
         progress::bytes(text.length() as u64);
         let mut ranges = text.lines(start, size)?;
-        // The first piece that has a quote or a fault: what lies behind it is of no use.
+        // The first piece with a quote or an error: pieces after it are discarded.
         let last = AtomicUsize::new(usize::MAX);
         let found: Vec<_> = ranges
             .par_iter()
@@ -209,7 +209,7 @@ impl Csv {
         Ok((pieces, ranges))
     }
 
-    /// Returns what `find` returns for a range of rows.
+    /// Calls `find` with the bytes of a range of rows, and returns its result.
     ///
     /// # Errors
     /// If the last row is too long to be read into memory.
@@ -219,7 +219,7 @@ impl Csv {
         range: &Range<usize>,
         find: impl FnOnce(&[u8]) -> std::result::Result<T, Stop>,
     ) -> std::result::Result<T, Stop> {
-        // All rows begin in the first bytes, as many as a piece has.
+        // All rows begin in the first `MOST` bytes of the range (in tests, the first `size` bytes).
         let most = self.size.unwrap_or(MOST) + LONGEST;
         if range.len() <= most {
             return text.look(range.clone(), find)?;
@@ -228,7 +228,7 @@ impl Csv {
         Err(Stop::Fault(Fault { at: range.start + row, column: None, what: TOO_LONG.into() }))
     }
 
-    /// A piece, counted on the line of progress.
+    /// Parses a piece, and counts its bytes on the progress line.
     fn counted(&self, range: &Range<usize>, bytes: &[u8], wants: &[Want]) -> std::result::Result<Piece, Stop> {
         progress::advance_bytes(bytes.len() as u64);
         self.piece(range, bytes, wants)
@@ -239,7 +239,7 @@ impl Csv {
             .map_err(|fault| Stop::Fault(Fault { at: range.start + fault.at, ..fault }))
     }
 
-    /// Why reading stopped, with the line.
+    /// Converts the reason why reading stopped to an error with the line number.
     fn to_failure(&self, name: &Name, text: &Text<'_>, stop: Stop) -> Failure {
         let fault = match stop {
             Stop::Fault(fault) => fault,
@@ -253,12 +253,12 @@ impl Csv {
     }
 }
 
-/// Adds the classes of more fields to those of each column.
+/// Merges further classes into those of each column.
 fn add(all: &mut [Seen], more: &[Seen]) {
     all.iter_mut().zip(more).for_each(|(all, &more)| *all = all.and(more));
 }
 
-/// The types of columns whose fields are of these classes.
+/// The types of columns whose fields have these classes.
 fn kinds(wants: &[Want], seen: &[Seen]) -> Vec<Kind> {
     let kind = |(want, seen): (&Want, &Seen)| if let Want::Named(kind) = want { *kind } else { seen.kind() };
     wants.iter().zip(seen).map(kind).collect()
@@ -270,7 +270,7 @@ fn batch(name: &Name, schema: &SchemaRef, places: &[usize], piece: Piece) -> Res
     tables::batch(schema, columns, piece.rows).map_err(|error| name.fail(error))
 }
 
-/// Why a piece is not there.
+/// Why a piece could not be read.
 enum Stop {
     Fault(Fault),
     Io(io::Error),
@@ -282,7 +282,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// A piece with columns of these types, read once more where it has another.
+/// Returns a piece whose columns have these types. Reads it again if some have other types.
 fn widened(
     mut piece: Piece,
     kinds: &[Kind],
@@ -309,7 +309,7 @@ fn widened(
     Ok(piece)
 }
 
-/// The fields of the first row, and what follows it. It may be longer than what was looked at.
+/// Returns the fields of the first row, and the position after it. The row may be longer than `head`.
 fn first_row(
     name: &Name,
     data: &Data,
@@ -322,7 +322,7 @@ fn first_row(
     loop {
         let head = if length == head.len() { head } else { &longer };
         let is_all = length as u64 == data.length();
-        // Blank lines in front of it are none of its.
+        // Blank lines before the row are not part of it.
         let blank = head[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         match fields::row(head, start + blank, dialect) {
             Ok((_, next)) if next - start - blank > LONGEST => return Err(name.at(1, TOO_LONG)),

@@ -1,5 +1,5 @@
-//! A piece of text, of whole rows, as arrays: once with the types of the first rows, and a second time for columns
-//! whose later rows do not fit these types.
+//! Parses a piece of text into arrays: first with the types of its first rows, and again for columns whose later rows
+//! do not fit these types.
 
 use arrow_array::ArrayRef;
 
@@ -10,40 +10,41 @@ use super::column::{Cells, Refusal};
 use super::fields::{self, Dialect, End, Field};
 use crate::number::{Number, Words, digits};
 
-/// Rows that types are guessed from.
+/// The number of rows from which types are guessed.
 const GUESSED_FROM: usize = 64;
 
 const NO_UTF8: &str = "this is not UTF-8: save the file as UTF-8, e.g. with `iconv -f LATIN1 -t UTF-8`";
 
-/// What is wanted of a column.
+/// How a column is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     Nothing,
-    /// Values of the type that they all fit.
+    /// As the type that fits all values.
     Fitting,
-    /// Values of a type that the user names.
+    /// As the type that the user states.
     Named(Kind),
-    /// Values of a type that they are known to fit.
+    /// As a type that is known to fit all values.
     Known(Kind),
-    /// What [`numbers`] makes of its fields; plain integers are themselves if `is_plain`.
+    /// As the numbers that the `parse` function of [`numbers`] returns; if `is_plain`, plain integers bypass that
+    /// function.
     Number {
         is_plain: bool,
     },
 }
 
-/// Returns the number of a field, without surrounding spaces, or what is wrong with it. Its column comes first.
+/// Given a column and a field, returns the number of the field, without surrounding spaces, or what is wrong with it.
 pub(super) type Parse<'a> = dyn FnMut(usize, &[u8]) -> Result<Number, String> + 'a;
 
-/// What a piece holds.
+/// The contents of a piece.
 pub(super) struct Piece {
     pub(super) rows: usize,
-    /// Of each column, unless nothing is wanted of it.
+    /// The array of each column; `None` if the column is not wanted.
     pub(super) arrays: Vec<Option<ArrayRef>>,
-    /// The classes of the fields of columns whose type is to fit.
+    /// The classes of the fields, for columns whose type is inferred.
     pub(super) seen: Vec<Seen>,
 }
 
-/// What is wrong, and where in the piece.
+/// An error, and its position in the piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -51,10 +52,10 @@ pub(super) struct Fault {
     pub(super) what: String,
 }
 
-/// Reads a piece.
+/// Parses a piece.
 ///
 /// # Errors
-/// The first of its faults, so that it is the first of the file, wherever that is cut.
+/// The first error of the piece, so that the error that is reported for a file does not depend on where it is cut.
 pub(super) fn read(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, Fault> {
     attempt(text, dialect, wants).map_err(|fault| {
         let mut pass = Pass::new(text, dialect, wants);
@@ -85,7 +86,7 @@ fn attempt(text: &[u8], dialect: Dialect<'_>, wants: &[Want]) -> Result<Piece, F
     Ok(Piece { rows, arrays, seen })
 }
 
-/// The numbers of all columns that are [`Want::Number`], up to the first row with a fault.
+/// The numbers of all columns that are [`Want::Number`], up to the first row with an error.
 pub(super) fn numbers(
     text: &[u8],
     dialect: Dialect<'_>,
@@ -108,18 +109,18 @@ struct Pass<'a> {
     dialect: Dialect<'a>,
     columns: Vec<Column>,
     seen: Vec<Seen>,
-    /// Whether invalid UTF-8 is reported at its line, not when the column is finished.
+    /// Whether invalid UTF-8 is reported at its line instead of when the column is finished.
     is_careful: bool,
-    /// Whole rows so far.
+    /// The number of complete rows that were read.
     rows: usize,
-    /// Of rows of numbers.
+    /// Parses numbers, if columns are numbers.
     parse: Option<&'a mut Parse<'a>>,
 }
 
 struct Column {
     cells: Cells,
     want: Want,
-    /// The type that is hoped for.
+    /// The guessed type.
     kind: Kind,
 }
 
@@ -136,9 +137,9 @@ impl<'a> Pass<'a> {
                 Want::Fitting => {
                     seen[i] = guessed[i];
                     match guessed[i].kind() {
-                        // Where there are only nulls yet.
+                        // The first rows contain only nulls.
                         _ if guessed[i] == Seen::default() => (Kind::Int64, Cells::of(Kind::Int64, rows)),
-                        // Classes that do not go together: others may come that do with both.
+                        // The classes do not fit one type, but a later class may include both.
                         Kind::Utf8 if !guessed[i].has(Seen::TEXT) => (Kind::Utf8, Cells::Classes),
                         kind => (kind, Cells::of(kind, rows)),
                     }
@@ -155,7 +156,7 @@ impl<'a> Pass<'a> {
         let skips_empty = width > 1 || self.parse.is_some();
         let mut at = 0;
         'rows: while at < text.len() {
-            // A column alone is null there.
+            // In a file with one column, an empty line is a null.
             if skips_empty && matches!(&text[at..], [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r']) {
                 at += if text[at] == b'\r' { 2 } else { 1 };
                 continue;
@@ -170,12 +171,12 @@ impl<'a> Pass<'a> {
                     let found = fields::field(text, start, dialect);
                     let (field, stops, next) = found.map_err(|what| Fault {
                         at: start,
-                        // Of a number it is not the value that is wrong.
+                        // An invalid number is not an error of the column's type.
                         column: self.parse.is_none().then_some(i),
                         what: self.with_quote_advice(what),
                     })?;
                     (end, at) = (stops, next);
-                    // No row of numbers is blank.
+                    // A blank line is not a row of numbers.
                     if self.parse.is_some() && (i, end) == (0, End::Row) && field.text().trim_ascii().is_empty() {
                         continue 'rows;
                     }
@@ -235,14 +236,15 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// What is wrong with a row of numbers whose fields may be too few or too many, so that one is not what it seems.
+    /// The error of a row of numbers. If the number of its fields is wrong, that is reported instead of `fault`,
+    /// because fields may be in the wrong column.
     fn first_fault(&self, row: usize, fault: Fault) -> Fault {
         let fields = fields::row(self.text, row, self.dialect);
         let is_whole = fields.is_ok_and(|(fields, _)| fields.len() == self.columns.len());
         if is_whole || self.parse.is_none() { fault } else { self.ragged(row) }
     }
 
-    /// That a row has more or fewer fields than there are columns.
+    /// The error for a row with more or fewer fields than there are columns.
     fn ragged(&self, row: usize) -> Fault {
         let width = self.columns.len();
         let are = if width == 1 { "is" } else { "are" };
@@ -278,15 +280,15 @@ impl<'a> Pass<'a> {
 }
 
 impl Column {
-    /// Parses the field that begins at a place: returns what ends it and what follows. `None` for the few fields that
-    /// need the slow path: those that are not integers in a column of integers, or are in quotes.
+    /// Parses the field that begins at a position. Returns what ends it, and the position after it. `None` for the few
+    /// fields that need the slow path: those that are quoted, or are not integers in a column of integers.
     #[inline]
     fn take(&mut self, text: &[u8], at: usize, dialect: Dialect<'_>) -> Option<(End, usize)> {
         let (number, end, next);
         let delimiter = dialect.delimiter;
         match &mut self.cells {
             Cells::Skipped => return fields::skip(text, at, dialect),
-            // A number may be the text of a null.
+            // A number may be one of the texts that are null.
             _ if !dialect.nulls.is_empty() => return None,
             Cells::Int64(numbers) => {
                 (number, end, next) = whole(text, at, delimiter)?;
@@ -315,7 +317,8 @@ impl Column {
     }
 }
 
-/// A whole number from 0 of at most 19 digits, written as such numbers are, with what ends it and what follows.
+/// Parses an unsigned integer of at most 19 digits in canonical form. Returns it, what ends it, and the position after
+/// it.
 #[inline]
 fn whole(text: &[u8], start: usize, delimiter: u8) -> Option<(u64, End, usize)> {
     let (number, digits) = digits::leading(text.get(start..)?)?;
@@ -332,18 +335,18 @@ fn whole(text: &[u8], start: usize, delimiter: u8) -> Option<(u64, End, usize)> 
     }
 }
 
-/// About how many rows there are: room for them, which may grow.
+/// Estimates the number of rows, to reserve memory.
 fn about_rows(text: &[u8], width: usize) -> usize {
     const LOOKED_AT: usize = 16 << 10;
     let head = &text[..text.len().min(LOOKED_AT)];
     let lines = memchr::memchr_iter(b'\n', head).count() + 1;
-    // An eighth more, as lines behind may be shorter.
+    // An eighth more, because later lines may be shorter.
     let about = if head.len() == text.len() { lines } else { text.len() / head.len() * lines / 8 * 9 };
-    // A row has a byte a column at least, whatever lines there are.
+    // A row has at least one byte per column.
     about.min(text.len() / width.max(1) + 1)
 }
 
-/// Whether a column of a type takes fields of a class.
+/// Whether a column of this type accepts fields of a class.
 fn fits(class: Seen, kind: Kind) -> bool {
     let is = |classes: &[Seen]| class.is_within(classes);
     match kind {
@@ -358,7 +361,7 @@ fn fits(class: Seen, kind: Kind) -> bool {
     }
 }
 
-/// The classes of the first rows. What is wrong with them is found later.
+/// The classes of the first rows. Errors in them are found later.
 fn guess(text: &[u8], dialect: Dialect<'_>, width: usize) -> Vec<Seen> {
     let mut seen = vec![Seen::default(); width];
     let mut at = 0;

@@ -1,6 +1,5 @@
-//! Text as a stream: the type of a column is known when the last row was seen, so that all of it is read twice. The
-//! first pass keeps the classes of fields and nothing else, and finds all faults; the second has pieces as columns, a
-//! few at once.
+//! Text as a stream. The type of a column is known only after its last row, so the text is read twice. The first pass
+//! keeps only the classes of fields, and finds all errors; the second pass parses a few pieces at once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use crate::failure::Result;
 use crate::input::Name;
 use crate::progress;
 
-/// Pieces that a thread goes through, before it waits for others to have done as many.
+/// The pieces per thread between two points where all threads wait for each other.
 const FOR_EACH: usize = 16;
 
 impl Csv {
@@ -63,14 +62,15 @@ impl Csv {
         Ok(Stream::of(schema, pieces).with_untyped(untyped))
     }
 
-    /// The classes of all fields of each column whose type is to fit, whether a wanted column has a value, and where
-    /// pieces of whole rows are.
+    /// The classes of the fields of each column whose type is inferred, whether each wanted column has a value, and the
+    /// ranges of pieces of whole rows.
     fn classes(&self, text: &Text<'_>, wants: &[Want]) -> std::result::Result<Survey, Stop> {
         let start = self.start.min(text.length());
         let size = self.size.unwrap_or(LEAST);
         progress::bytes(text.length() as u64);
         let (mut seen, mut has_values) = (vec![Seen::default(); wants.len()], vec![false; wants.len()]);
-        // Lines are rows up to the first quote. From the piece with that on it takes going through all quotes to know.
+        // Up to the first quote, lines are rows. From the piece with the first quote on, quotes determine where rows
+        // end.
         let mut has_quotes = false;
         let mut ranges = text.lines(start, size)?;
         let mut next = 0;
@@ -86,7 +86,7 @@ impl Csv {
                     }),
                 })
             };
-            // Ranges are longer where rows are.
+            // Long rows make ranges longer.
             let longest = some.iter().map(Range::len).max().unwrap_or(0);
             let threads = at_once().min((AT_ONCE * LEAST / longest.max(1)).max(1));
             let found: Vec<_> = some
@@ -112,7 +112,8 @@ impl Csv {
     }
 }
 
-/// What the first pass keeps: the classes of the fields of each column, whether it has a value, and where pieces are.
+/// The result of the first pass: the classes of the fields of each column, whether it has a value, and the ranges of
+/// pieces.
 pub(in super::super) struct Survey {
     seen: Vec<Seen>,
     has_values: Vec<bool>,
@@ -120,7 +121,8 @@ pub(in super::super) struct Survey {
 }
 
 impl Survey {
-    /// Gives columns of several files, wanted from these places of each, the types that the fields of all fit.
+    /// Gives the columns of several files common types, which fit the fields of all files. The positions of the wanted
+    /// columns are given for each file.
     pub(in super::super) fn unite(surveys: &mut [(Survey, Vec<usize>)]) {
         let wanted = surveys.first().map_or(0, |(_, places)| places.len());
         for i in 0..wanted {
@@ -136,7 +138,7 @@ impl Survey {
     }
 }
 
-/// The pieces that are left.
+/// The pieces that were not read yet.
 struct Pieces<'a> {
     csv: &'a Csv,
     name: &'a Name,
@@ -145,7 +147,7 @@ struct Pieces<'a> {
     schema: SchemaRef,
     text: Text<'a>,
     ranges: std::vec::IntoIter<Range<usize>>,
-    /// Those that were read at once.
+    /// Batches that were parsed at once, and not returned yet.
     ready: VecDeque<RecordBatch>,
 }
 

@@ -1,4 +1,4 @@
-//! Text as columns: types, nulls, quotes, and pieces that are cut anywhere.
+//! Text as columns: types, nulls, quotes, and pieces cut at any position.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -25,7 +25,7 @@ fn rows(csv: Csv) -> std::result::Result<RecordBatch, String> {
     concat_batches(&table.schema, &table.batches).map_err(|error| error.to_string())
 }
 
-/// The same as a stream.
+/// As `read`, as a stream.
 fn streamed(text: &[u8], options: &TableReading, size: usize) -> std::result::Result<RecordBatch, String> {
     let csv = Csv { size: Some(size), ..open(text, options)? };
     let places: Vec<usize> = (0..csv.names.len()).collect();
@@ -102,7 +102,7 @@ fn a_file_that_becomes_shorter_is_an_error() {
     assert!(rows(csv).is_err_and(|error| error.contains("shorter")));
 }
 
-/// Rows behind the end that it had are none of it; but what is read twice must be one text.
+/// Rows appended after the file was opened are ignored, but a file that is read twice must not change.
 #[test]
 fn a_file_that_grows_is_read_as_it_was_unless_parts_are_read_twice() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,7 +164,7 @@ fn types_are_what_all_rows_fit() {
         (&["1", "\"\""], "Utf8"),
         (&["", ""], "Utf8"),
     ] {
-        // Of a type by the last rows alone, behind more than types are guessed from.
+        // Only the last rows determine the type, after more rows than types are guessed from.
         for padding in [0, 1000] {
             let mut lines = vec!["id,x".to_owned()];
             lines.extend((0..padding).map(|i| format!("{i},{}", fields[0])));
@@ -184,7 +184,7 @@ fn types_are_what_all_rows_fit() {
     assert_eq!(texts(&batch, 1), [Some("1.50"), Some("2"), Some("")]);
 }
 
-/// Columns that are shown alone come out as they went in, whatever their types.
+/// Columns that are only shown are written as they were read, whatever their types.
 #[test]
 fn text_is_kept_where_no_value_is_needed() {
     let text = "id,price,when\n1,1.50,2024-01-01 10:00\n2,12345678901234567890.12,\n3,007,\"\"\n";

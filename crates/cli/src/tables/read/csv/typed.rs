@@ -1,14 +1,14 @@
-//! `--types` for files whose columns have types already: a value is what its text in CSV is as the other type.
+//! `--types` for files whose columns already have types: a value is converted as its text in CSV would be.
 //!
-//! So the option means the same for every format: a value is kept exactly, or refused; only float64 rounds. Beyond what
-//! text allows:
+//! So the option has the same meaning for every format: a value is kept exactly, or refused; only float64 rounds. In
+//! addition:
 //!
 //! ```text
-//! 5.0, true           are the integers 5 and 1
-//! 2024-02-29 00:00    is a date, and a date its first moment
-//! timestamps          without a time zone are of UTC, and the other way round
-//! float16, float32    become the float64 of the same value
-//! binary              becomes utf8 of the same bytes, and nothing else
+//! 5.0, true           are converted to the integers 5 and 1
+//! 2024-02-29 00:00    is converted to a date, and a date to its first moment
+//! timestamps          without a time zone are taken as UTC, and vice versa
+//! float16, float32    are converted to the float64 of the same value
+//! binary              is converted to utf8 of the same bytes, and to no other type
 //! ```
 
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ use crate::failure::{Failure, Result};
 use crate::input::Name;
 use crate::{tables, text};
 
-/// The types that the user names, by column.
+/// The types that the user states, by column.
 #[derive(Default)]
 pub(in super::super) struct Typed(HashMap<String, Kind>);
 
@@ -40,7 +40,7 @@ impl Typed {
         Typed(options.text.types.iter().flat_map(|types| types.0.iter().cloned()).collect())
     }
 
-    /// The type that a column is read as, if it is another than its own.
+    /// The type to convert a column to, if it differs from the column's own.
     fn other(&self, field: &Field) -> Option<Kind> {
         let own = plain_type(field.data_type());
         let is_text = matches!(own, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
@@ -48,7 +48,7 @@ impl Typed {
         (kind.data_type() != own && !(is_text && kind == Kind::Utf8)).then_some(kind)
     }
 
-    /// The schema of what is read from columns of this schema.
+    /// The schema after the conversion, given the schema of the file.
     pub(in super::super) fn schema(&self, schema: SchemaRef) -> SchemaRef {
         if self.0.is_empty() {
             return schema;
@@ -89,13 +89,13 @@ impl Typed {
     }
 }
 
-/// The values of a column as another type.
+/// Converts a column to another type.
 fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Result<ArrayRef> {
     let refused = |what: String| -> Failure { name.fail(format!("column {}: {what}", text::name(field.name()))) };
     let plain = Column::new(field.name(), Arc::clone(column)).plain()?.one_piece()?;
     let array = &plain.chunks()[0];
     match (array.data_type(), kind) {
-        // Text that was stored without saying so.
+        // Text that was stored without the annotation that it is text.
         (of, Kind::Utf8) if is_binary(of) => {
             let texts = texts(array).ok_or_else(|| refused("a value is not UTF-8: omit the column in --types".into()));
             return texts.map(|texts| Arc::new(texts) as ArrayRef);
@@ -105,7 +105,7 @@ fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Resul
                 "it is of type {of}, which --types converts to utf8 only: omit the column there"
             )));
         }
-        // Their text has fewer digits than a double of the same value.
+        // The text of these floats has fewer digits than that of the double of the same value.
         (DataType::Float16, Kind::Float64) => return Ok(Arc::new(doubles::<Float16Type>(array))),
         (DataType::Float32, Kind::Float64) => return Ok(Arc::new(doubles::<Float32Type>(array))),
         _ => {}
@@ -128,7 +128,7 @@ fn column_as(kind: Kind, name: &Name, field: &Field, column: &ArrayRef) -> Resul
             refused(format!("{value} is not of the type {kind}: correct it, or give the column another of --types"))
         })?;
     }
-    // A column that is wanted has an array, and what was written is UTF-8.
+    // A wanted column has an array, and the text that was written is UTF-8.
     read.finish().ok().flatten().ok_or_else(|| refused("it is not UTF-8".into()))
 }
 
@@ -159,7 +159,7 @@ where
 
 const DIALECT: Dialect<'_> = Dialect { delimiter: b',', has_quotes: true, nulls: &[] };
 
-/// Changes a cell of one type to text of the same value as another type.
+/// Converts the text of a cell to the form that the other type expects, with the same value.
 fn adapt(cell: &mut Vec<u8>, own: &DataType, kind: Kind) {
     use DataType::{Boolean, Date32, Date64, Timestamp};
     let is_moment = matches!(own, Date32 | Date64 | Timestamp(..));
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    /// The cells of a column as another type, or the error.
+    /// The cells of a column after the conversion, or the error.
     fn typed(array: ArrayRef, kind: &str) -> std::result::Result<Vec<String>, String> {
         let kind = Kind::named(kind)?;
         let field = Field::new("v", array.data_type().clone(), true);

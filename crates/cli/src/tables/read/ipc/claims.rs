@@ -1,14 +1,14 @@
 //! Checks of the messages of Arrow IPC before they are decoded.
 //!
-//! Lengths: decoders allocate what a message claims, and a failed allocation ends the process without an error. And what
-//! the decoders of arrow-ipc do not check: they would return other values than those that were written.
+//! Lengths: decoders allocate what a message claims, and a failed allocation ends the process without an error. Other
+//! checks: arrow-ipc does not make them, and would return other values than those that were written.
 //!
 //! ```text
-//! big-endian schemas        checked by arrow-ipc's `FileReader` alone, which decodes one batch at a time and is not used
+//! big-endian schemas        checked by arrow-ipc's `FileReader`, which is not used: it decodes one batch at a time
 //! versions 1 to 3           have other buffers; Arrow C++ refuses them too
-//! compression of Arrow 0.17 is announced in the custom metadata alone, which decoders ignore: bytes would be taken for values
-//! counts of nulls below 0   would be taken for 0, so that nulls become values
-//! rows of a batch           must be those of its first column: no column of it may be wanted
+//! compression of Arrow 0.17 is stated only in custom metadata, which decoders ignore: they would take bytes for values
+//! negative null counts      would be taken for 0, so that nulls become values
+//! rows of a batch           must equal those of its first column, which need not be among the wanted ones
 //! ```
 
 use std::ops::Range;
@@ -18,15 +18,14 @@ use arrow_ipc::{
     root_as_message,
 };
 
-/// In front of the length of a message, since version 0.15 of the format.
+/// Precedes the length of a message, since version 0.15 of the format.
 const CONTINUATION: i32 = -1;
 
-/// How many times as long as they are packed bytes can be: LZ4 packs 255 into one, and Zstandard 128 KiB into a block of 4.
+/// The largest compression ratios: LZ4 packs 255 bytes into one, and Zstandard a block of 128 KiB into 4 bytes.
 const LZ4: u64 = 255;
 const ZSTD: u64 = 1 << 15;
 
-/// Goes through all messages of some bytes, as of a block of a file, which is a message with its length in front and its body
-/// behind.
+/// Checks all messages in `bytes`. A block of a file is a message, preceded by its length and followed by its body.
 pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -38,7 +37,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the message is whose length begins some bytes; none at the end of a stream.
+/// The range of the message whose length is at the start of `bytes`; `None` at the end of a stream.
 pub(super) fn message(bytes: &[u8]) -> Result<Option<Range<usize>>, String> {
     let (length, start) = match (number(bytes)?, bytes.get(4..)) {
         (CONTINUATION, Some(more)) => (number(more)?, 8),
@@ -48,13 +47,13 @@ pub(super) fn message(bytes: &[u8]) -> Result<Option<Range<usize>>, String> {
     Ok((length > 0).then_some(start..start + length))
 }
 
-/// How long a message says that its body is.
+/// The length of the body that a message states.
 pub(super) fn body_length(message: &[u8]) -> Result<usize, String> {
     let message = root_as_message(message).map_err(|error| error.to_string())?;
     Ok(usize::try_from(message.bodyLength()).map_err(|_| "a body has a length below 0")?)
 }
 
-/// A message and all bytes behind it; how many of them are its body.
+/// Checks a message, given all bytes after it. Returns the length of its body.
 fn check_message(message: &[u8], behind: &[u8]) -> Result<usize, String> {
     let length = body_length(message)?;
     let message = root_as_message(message).map_err(|error| error.to_string())?;
@@ -84,7 +83,7 @@ pub(super) fn check_endianness(schema: Schema<'_>) -> Result<(), String> {
     }
 }
 
-/// The id of the dictionary in a block of a file, if its values replace all earlier ones of that dictionary.
+/// The id of the dictionary in a block of a file, if the block replaces all earlier values of that dictionary.
 pub(super) fn replaced_dictionary(block: &[u8]) -> Result<Option<i64>, String> {
     let bytes = message(block)?.and_then(|range| block.get(range)).ok_or("a message is cut short")?;
     let message = root_as_message(bytes).map_err(|error| error.to_string())?;
@@ -116,7 +115,7 @@ fn check_counts(batch: &RecordBatch<'_>) -> Result<(), String> {
     }
 }
 
-/// The buffers of a batch that are packed begin with the length that they will have.
+/// Checks the compressed buffers of a batch, each of which begins with its decompressed length.
 fn check_packed(batch: &RecordBatch<'_>, body: &[u8]) -> Result<(), String> {
     let most = match batch.compression().map(|compression| compression.codec()) {
         None => return Ok(()),

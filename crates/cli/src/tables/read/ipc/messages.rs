@@ -1,4 +1,4 @@
-//! The messages of an Arrow stream: each is looked at before the decoder sees any of it, and is in memory once.
+//! The messages of an Arrow stream: each is checked before the decoder reads it, and is in memory only once.
 
 use std::io::{self, Read};
 
@@ -6,16 +6,16 @@ use super::super::data::{Data, DataReader};
 use super::super::guarded::guarded;
 use super::claims;
 
-/// Bytes in front of a message: its length, behind a mark.
+/// Bytes before a message: a marker, and the length.
 const PREFIX: usize = 8;
 
-/// A reader of a stream's bytes.
+/// Reads the bytes of a stream.
 pub(super) struct Messages {
     data: Data,
     reader: DataReader,
-    /// Where the next message begins.
+    /// The position of the next message.
     next: u64,
-    /// Bytes that are left of this one.
+    /// The number of unread bytes of the current message.
     left: usize,
 }
 
@@ -24,8 +24,8 @@ impl Messages {
         Messages { data: data.clone(), reader: data.reader(0), next: 0, left: 0 }
     }
 
-    /// How long the message at the next place is, with its length in front and its body behind; 0 at the end. Its bytes
-    /// are dropped here, and read once more for the decoder: both would hold them otherwise.
+    /// The length of the next message, including the length before it and the body after it; 0 at the end. Its bytes
+    /// are dropped, and read once more for the decoder: otherwise both would buffer them.
     fn following(&self) -> Result<usize, String> {
         let left = usize::try_from(self.data.length() - self.next).unwrap_or(usize::MAX);
         let range = |length: usize| self.data.range(self.next, length).map_err(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Arrow IPC: files, whose batches are decoded by all threads from memory, and streams.
+//! Arrow IPC: files, whose batches all threads decode from memory, and streams.
 //!
 //! ```text
 //! messages.rs    the messages of a stream, one in memory at a time
@@ -29,18 +29,18 @@ use super::guarded::guarded;
 use super::stream::Stream;
 use messages::Messages;
 
-/// Bytes at the end of a file: the length of the footer, and `ARROW1`.
+/// The bytes at the end of a file: the length of the footer, and `ARROW1`.
 const TRAILER: usize = 10;
 
-/// A file or a stream of which the schema is known.
+/// A file or a stream whose schema is known.
 pub(super) struct Ipc {
     data: Data,
     schema: SchemaRef,
-    /// None of a stream.
+    /// `None` for a stream.
     footer: Option<Footer>,
 }
 
-/// Where the parts of a file are.
+/// The positions of the parts of a file.
 struct Footer {
     version: MetadataVersion,
     dictionaries: Vec<Block>,
@@ -96,7 +96,8 @@ impl Ipc {
         Ok(Table::of(wanted.schema, in_order))
     }
 
-    /// One batch of the file is in memory at a time, as large as it is there, and the dictionaries.
+    /// Returns a stream that has the dictionaries and one batch of the file in memory at a time, whatever the batch's
+    /// size.
     pub(super) fn stream<'a>(&'a self, name: &'a Name, places: &[usize]) -> Result<Stream<'a>> {
         let wanted = Wanted::of(name, &self.schema, places)?;
         let schema = wanted.schema.clone();
@@ -111,7 +112,7 @@ impl Ipc {
         Ok(Stream::of(schema, decoded.map(move |batch| wanted.batch(name, &batch.map_err(fail)?))))
     }
 
-    /// The decoder of a file's batches, which knows its dictionaries.
+    /// A decoder of a file's batches, with its dictionaries.
     fn decoder(&self, footer: &Footer, wanted: &Wanted) -> std::result::Result<FileDecoder, String> {
         let mut decoder = FileDecoder::new(self.schema.clone(), footer.version);
         if let Some(ascending) = &wanted.ascending {
@@ -120,7 +121,8 @@ impl Ipc {
         let mut replaced = HashSet::new();
         for block in &footer.dictionaries {
             let bytes = self.block(block)?;
-            // Batches of a file are read in any order, so that all of them have the same dictionary; pieces may be added.
+            // Batches of a file are read in any order, so all of them use the same dictionary; values may be appended
+            // to it.
             if guarded(|| claims::replaced_dictionary(&bytes))?.is_some_and(|id| !replaced.insert(id)) {
                 return Err("a dictionary is replaced, which streams alone may do".into());
             }
@@ -134,7 +136,7 @@ impl Ipc {
         guarded(|| decoder.read_record_batch(block, &bytes).map_err(|error| error.to_string()))
     }
 
-    /// The bytes of a block, whose claims are fine.
+    /// The bytes of a block whose claims were checked.
     fn block(&self, block: &Block) -> std::result::Result<Buffer, String> {
         let length = i64::from(block.metaDataLength()).checked_add(block.bodyLength()).ok_or("no length")?;
         let (start, length) = (u64::try_from(block.offset()), usize::try_from(length));
@@ -159,19 +161,19 @@ impl Ipc {
     }
 }
 
-/// Batches as they come out of a decoder, or what is wrong with them.
+/// Batches as a decoder returns them, or its errors.
 type Decoded<'a> = Box<dyn Iterator<Item = std::result::Result<RecordBatch, String>> + Send + 'a>;
 
-/// The columns that are wanted. Decoders keep the order of the file.
+/// The wanted columns. Decoders keep the order of the file.
 struct Wanted {
     schema: SchemaRef,
-    /// The columns that are decoded; none if all are.
+    /// The columns that are decoded; `None` if all are.
     ascending: Option<Vec<usize>>,
-    /// Where each wanted column is among those that are decoded.
+    /// The position of each wanted column among those that are decoded.
     order: Vec<usize>,
 }
 
-/// The most columns of a selection: decoders look through it for each column of the file.
+/// The most columns of a selection: decoders search it for each column of the file.
 const SELECTED: usize = 1 << 10;
 
 impl Wanted {
@@ -186,7 +188,7 @@ impl Wanted {
         Ok(Wanted { schema, ascending: Some(ascending), order })
     }
 
-    /// A batch in the order in which its columns are wanted.
+    /// A batch with its columns in the order in which they are wanted.
     fn batch(&self, name: &Name, decoded: &RecordBatch) -> Result<RecordBatch> {
         let batch = decoded.project(&self.order).and_then(|batch| batch.with_schema(self.schema.clone()));
         batch.map_err(|error| damaged(name, &error.to_string()))

@@ -1,4 +1,4 @@
-//! Files and streams that decoders of arrow-ipc take, and read as other values than those that were written.
+//! Files and streams that the decoders of arrow-ipc accept, but read as other values than those that were written.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
 use super::*;
 
-/// A table of one column of three int64, and what is said of it.
+/// A table of one column of three int64, and what its messages claim.
 struct Made {
     endianness: Endianness,
     version: MetadataVersion,
@@ -58,7 +58,7 @@ impl Made {
             };
             arrow_ipc::RecordBatch::create(to, &batch).as_union_value()
         }));
-        // The second one is null.
+        // The second value is null.
         stream.extend([0b101, 0, 0, 0, 0, 0, 0, 0]);
         stream.extend([1i64, 2, 3].iter().flat_map(|number| number.to_le_bytes()));
         stream.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -97,7 +97,7 @@ impl Made {
     }
 }
 
-/// The messages of a stream as a file.
+/// Converts the messages of a stream to a file.
 fn file<'a>(stream: &[u8], schema: impl FnOnce(&mut FlatBufferBuilder<'a>) -> WIPOffset<Schema<'a>>) -> Vec<u8> {
     let mut file = [&b"ARROW1\0\0"[..], stream].concat();
     let (mut at, mut dictionaries, mut batches) = (8, Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ fn file<'a>(stream: &[u8], schema: impl FnOnce(&mut FlatBufferBuilder<'a>) -> WI
     file
 }
 
-/// All rows, or an error, which is the same for a whole table and a stream of batches.
+/// All rows, or an error. Checks that reading a whole table and a stream of batches have the same result.
 fn read(bytes: &[u8]) -> std::result::Result<Table, String> {
     let name = Name::of("a.arrow".as_ref());
     let open = || {
@@ -181,7 +181,7 @@ fn what_decoders_would_misread_is_refused() {
     }
 }
 
-/// All batches of a file share a dictionary; arrow-ipc would read the first batch with that of the second.
+/// All batches of a file share a dictionary; arrow-ipc would read the first batch with the dictionary of the second.
 #[test]
 fn dictionaries_are_replaced_in_streams_alone() {
     let batch = |texts: [&str; 2]| {

@@ -1,4 +1,4 @@
-//! NDJSON: one JSON object a line, whose fields are columns.
+//! NDJSON: one JSON object per line, whose fields are columns.
 //!
 //! ```text
 //! open    parses every line for the types of the columns, in the order in which their names first occur
@@ -33,7 +33,7 @@ use shape::{Columns, fields, survey};
 const TOO_LONG: &str = "this line is longer than 16 MiB, the most that koel reads: write one object a line";
 /// Pieces that a thread parses before it waits for the others.
 const FOR_EACH: usize = 4;
-/// Bytes of a value in an array; those of text are counted as in the file.
+/// Bytes of a value in an array; for text, the bytes in the file are counted.
 const VALUE: usize = 8;
 /// The most bytes of pieces that are decoded at once.
 const DECODED: usize = 2 * AT_ONCE * LEAST;

@@ -1,4 +1,4 @@
-//! The header of an `.npy` file: a Python dictionary of three keys, in one pass and without recursion.
+//! The header of an `.npy` file: a Python dictionary with three keys, parsed in one pass and without recursion.
 //!
 //! ```text
 //! \x93NUMPY  major minor  length  {'descr': '<u4', 'fortran_order': False, 'shape': (3, 2), }
@@ -9,14 +9,14 @@
 
 use std::io::Read;
 
-/// The most bytes of a header. NumPy itself reads 10,000.
+/// The most bytes of a header. NumPy accepts 10,000.
 pub(super) const MOST: usize = 1 << 16;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) element: Element,
-    /// All of the first column stand before those of the second.
+    /// Whether all values of the first column are stored before those of the second.
     pub(super) fortran_order: bool,
     pub(super) shape: Vec<u64>,
 }
@@ -26,13 +26,13 @@ pub(super) struct Header {
 pub(super) enum Element {
     /// A type by its code, like `<u4`.
     Plain(String),
-    /// A record of fields that are plain, with their names and codes. Room between them is a field without a name.
+    /// A record of plain fields, with their names and codes. Padding is a field without a name.
     Record(Vec<(String, String)>),
-    /// A record of others, and the name of its first field.
+    /// A record with fields that are not plain, and the name of its first field.
     Nested(String),
 }
 
-/// The bytes of an element of a plain type, if it has a fixed width, as `<M8[ns]` and `<U3` have.
+/// The bytes of an element of a plain type, if its width is fixed, as for `<M8[ns]` and `<U3`.
 pub(super) fn width(code: &str) -> Option<usize> {
     let rest = code.strip_prefix(['<', '>', '|', '='])?;
     let form = rest.chars().next().filter(char::is_ascii_alphabetic)?;
@@ -41,10 +41,10 @@ pub(super) fn width(code: &str) -> Option<usize> {
     Some(if form == 'U' { 4 * count } else { count })
 }
 
-/// Reads a header; what follows it are the elements.
+/// Reads a header; the elements follow it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of what is wrong with the header.
 pub(super) fn read(reader: &mut impl Read) -> Result<Header, String> {
     let mut start = [0; 8];
     fill(reader, &mut start)?;
@@ -79,7 +79,7 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
     reader.read_exact(bytes).map_err(|_| "the file ends within it".into())
 }
 
-/// A header's dictionary.
+/// Parses the dictionary of a header.
 fn parse(text: &[u8]) -> Result<Header, String> {
     let mut text = Text { bytes: text, at: 0 };
     let (mut element, mut fortran_order, mut shape) = (None, None, None);
@@ -112,21 +112,21 @@ fn parse(text: &[u8]) -> Result<Header, String> {
     })
 }
 
-/// What is left of a header. It only moves on, so the time is linear.
+/// The unparsed rest of a header. The position never moves back, so the time is linear.
 struct Text<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Text<'a> {
-    /// The next byte that is not blank space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.bytes[self.at..];
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.bytes.get(self.at).copied()
     }
 
-    /// Steps over a byte if it comes next.
+    /// Consumes a byte if it is the next one.
     fn takes(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -142,7 +142,7 @@ impl<'a> Text<'a> {
         format!("{found} is at byte {}, where {what} is expected", self.at)
     }
 
-    /// A string in quotes of either form. Escapes stay as they are written: no name or code that matters here has any.
+    /// A string in either kind of quotes. Escapes are not decoded: no name or code that koel reads contains any.
     fn string(&mut self) -> Result<String, String> {
         let Some(quote @ (b'\'' | b'"')) = self.peek() else { return Err(self.wanted("a string")) };
         let start = self.at + 1;
@@ -170,14 +170,14 @@ impl<'a> Text<'a> {
         Ok(value)
     }
 
-    /// The letters and digits that come next, which stay there.
+    /// Returns the following letters and digits, without consuming them.
     fn word(&mut self) -> &'a [u8] {
         self.peek();
         let rest = &self.bytes[self.at..];
         &rest[..rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()]
     }
 
-    /// `(3, 2)`, and as Python 2 wrote it, `(3L, 2L)`.
+    /// A shape: `(3, 2)`, or `(3L, 2L)` as Python 2 wrote it.
     fn shape(&mut self) -> Result<Vec<u64>, String> {
         self.expect(b'(')?;
         let mut shape = Vec::new();
@@ -202,7 +202,7 @@ impl<'a> Text<'a> {
                 if let Ok(fields) = self.fields() {
                     return Ok(Element::Record(fields));
                 }
-                // It contains something else. The list is read twice at most.
+                // The list contains something else. It is read twice at most.
                 self.at = start;
                 self.nested().map(Element::Nested)
             }
@@ -229,7 +229,7 @@ impl<'a> Text<'a> {
         Ok(fields)
     }
 
-    /// Steps over a list of fields; the name of the first.
+    /// Skips a list of fields. Returns the name of the first field.
     fn nested(&mut self) -> Result<String, String> {
         let (mut depth, mut first) = (0, None);
         loop {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn brackets_cost_no_more_than_other_bytes() {
-        // Nested as deep as a header is long; each more would cost a stack frame, or twice the time, elsewhere.
+        // Nesting as deep as a header is long: elsewhere, each level could cost a stack frame, or double the time.
         for open in ["[", "[(", "{'descr': [", "[["] {
             let text = open.repeat(MOST / open.len());
             assert!(parse(text.as_bytes()).is_err());

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! shape (n,)           column_1
-//! shape (n, k)         column_1 to column_k: rows one after the other, or in Fortran's order columns
-//! records, (n,)        a column per named field
+//! shape (n, k)         column_1 to column_k, stored by row, or by column in Fortran order
+//! records, (n,)        one column per named field
 //! ```
 
 mod header;
@@ -31,12 +31,12 @@ use header::Element;
 /// The most columns.
 const COLUMNS: u64 = 1 << 16;
 
-/// A file of which the header is known.
+/// A file whose header is known.
 pub(super) struct Npy {
     data: Data,
     schema: SchemaRef,
     fields: Vec<Scalar>,
-    /// Where the rows begin, how many bytes each has, and how many they are.
+    /// The position of the rows, the bytes of a row, and the number of rows.
     start: u64,
     width: usize,
     rows: usize,
@@ -88,7 +88,7 @@ impl Npy {
         let (mut fields, mut columns, mut width) = (Vec::new(), Vec::new(), 0);
         for (field, code) in named {
             let bytes = header::width(&code).ok_or_else(|| unread(name, &field, &code))?;
-            // Space between fields has no name.
+            // Padding does not have a name.
             if !field.is_empty() {
                 let scalar = Scalar::of(&code, width).ok_or_else(|| unread(name, &field, &code))?;
                 columns.push(Field::new(field, scalar.data_type.clone(), false));
@@ -121,7 +121,7 @@ impl Npy {
     pub(super) fn read(&self, name: &Name, places: &[usize]) -> Result<Table> {
         progress::bytes(self.data.length());
         let all = self.data.whole().map_err(|error| name.io(&error))?;
-        // `open` has seen that all are there.
+        // `open` has checked that all rows exist.
         let range = |start: u64, length: usize| Ok(all.slice(start as usize..start as usize + length));
         let schema = self.projected(name, places)?;
         let starts: Vec<usize> = (0..self.rows).step_by(ROWS).collect();
@@ -151,7 +151,7 @@ impl Npy {
         Ok(Arc::new(self.schema.project(places).map_err(|error| name.fail(error))?))
     }
 
-    /// `count` rows from `first` on, of which `range` returns the bytes.
+    /// Returns `count` rows from `first` on; `range` returns their bytes.
     fn batch(
         &self,
         name: &Name,
@@ -210,7 +210,8 @@ impl Scalar {
         Some(Scalar { at, width, is_big_endian, data_type })
     }
 
-    /// The field of these rows of `width` bytes, of which it begins at `at`; `None` if texts are not UTF-8.
+    /// The array of this field, which begins at offset `at` of each row of `width` bytes; `None` if texts are not
+    /// UTF-8.
     fn array(&self, rows: &[u8], at: usize, width: usize) -> Option<ArrayRef> {
         let count = rows.len().checked_div(width).unwrap_or(0);
         let cells = (0..count).map(|row| &rows[row * width + at..][..self.width]);
@@ -238,7 +239,7 @@ impl Scalar {
     }
 }
 
-/// Texts, up to the zeros that fill them up.
+/// Texts, without the zeros that pad them.
 fn texts<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Option<ArrayRef> {
     let mut texts = StringBuilder::new();
     for cell in cells {

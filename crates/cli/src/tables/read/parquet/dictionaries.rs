@@ -1,8 +1,8 @@
 //! Key columns of text that the file stores in dictionaries are read as dictionaries: the texts of a row group are
 //! hashed and compared once, and its rows are integers.
 //!
-//! A column is read so if the footer states that all of its pages have codes. A dictionary that grew too large is
-//! followed by pages of texts; the decoder would have to make a dictionary of each batch.
+//! This applies to columns whose pages all contain codes, according to the footer. A dictionary that grew too large is
+//! followed by pages of texts, and the decoder would have to build a dictionary for each batch.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::Parquet;
 
-/// The most bytes of a dictionary in the file. With more texts, a batch has not many rows for each of them.
+/// The most bytes of a dictionary in the file. With more texts, a batch has few rows for each of them.
 const BYTES: i64 = 64 << 10;
 
 impl Parquet {
-    /// The metadata with these columns as dictionaries, if they are stored so.
+    /// The metadata, with these columns read as dictionaries if they are stored as such.
     pub(super) fn with_dictionaries(&self, metadata: ArrowReaderMetadata, keys: &[usize]) -> ArrowReaderMetadata {
         let schema = metadata.schema();
         let field = |(place, field): (usize, &Arc<Field>)| match decoded_type(field.data_type()) {
@@ -38,7 +38,7 @@ impl Parquet {
         ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
     }
 
-    /// Whether all row groups have this column, which has no fields, as codes of small dictionaries.
+    /// Whether all row groups store this column, which has no fields, as codes of small dictionaries.
     fn has_small_dictionaries(&self, place: usize) -> bool {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
@@ -56,7 +56,8 @@ impl Parquet {
     }
 }
 
-/// The type that texts of this type have in dictionaries; the decoder makes no views there.
+/// The type of the values when texts of this type are decoded as dictionaries; the decoder does not support views
+/// there.
 fn decoded_type(of: &DataType) -> Option<DataType> {
     Some(match of {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => of.clone(),
@@ -70,7 +71,7 @@ fn dictionary_of(values: DataType) -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(values))
 }
 
-/// The column as it is returned: a dictionary has values of the type that the column has in the file.
+/// The field that is returned: the values of a dictionary have the type that the column has in the file.
 pub(super) fn returned_field(decoded: &Arc<Field>, file: &Field) -> Arc<Field> {
     match decoded.data_type() {
         DataType::Dictionary(_, values) if decoded_type(file.data_type()).as_ref() == Some(values) => {
@@ -80,7 +81,7 @@ pub(super) fn returned_field(decoded: &Arc<Field>, file: &Field) -> Arc<Field> {
     }
 }
 
-/// The array of a column that is returned as this field.
+/// Converts a decoded array to the field that is returned.
 pub(super) fn returned_array(decoded: &ArrayRef, field: &Field) -> ArrayRef {
     if decoded.data_type() == field.data_type() {
         return Arc::clone(decoded);
@@ -108,7 +109,7 @@ mod tests {
     use crate::tables::TableReading;
     use crate::tables::read::Source;
 
-    /// Columns of few texts, null among them, and one of many.
+    /// Columns with few different texts and with nulls, and a column with many.
     fn texts(rows: usize) -> RecordBatch {
         let few = |row: usize| (!row.is_multiple_of(11)).then(|| format!("a text with number {}", row % 7));
         let many = (0..rows).map(|row| format!("{row} is a text that occurs once"));

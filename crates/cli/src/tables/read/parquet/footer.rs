@@ -1,4 +1,5 @@
-//! What the footer says of encryption, which the decoder skips: columns may be encrypted though the footer is not.
+//! Detects encrypted columns in the footer. The decoder ignores this information: columns may be encrypted even if the
+//! footer is not.
 
 use std::io;
 
@@ -6,10 +7,10 @@ use super::Data;
 
 /// The field of the file's metadata that names the algorithm.
 const ENCRYPTION_ALGORITHM: i64 = 8;
-/// Structs within structs that are followed.
+/// The maximum nesting of structs.
 const DEPTH: usize = 16;
 
-/// Whether columns of a file are encrypted, as far as its footer can be read.
+/// Whether some columns of a file are encrypted, as far as its footer can be read.
 pub(super) fn has_encrypted_columns(data: &Data) -> bool {
     let footer = || -> io::Result<Option<bool>> {
         let Some(end) = data.length().checked_sub(8) else { return Ok(None) };
@@ -25,7 +26,7 @@ pub(super) fn has_encrypted_columns(data: &Data) -> bool {
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
-    /// Whether the struct at the start has a field.
+    /// Whether the struct at the start of the bytes has a field with this number.
     fn has_field(&mut self, wanted: i64) -> Option<bool> {
         let mut field = 0;
         while let Some(kind) = self.field(&mut field)? {
@@ -37,7 +38,7 @@ impl Thrift<'_> {
         Some(false)
     }
 
-    /// The type of the next field, and its number; none at the end of the struct.
+    /// The type and the number of the next field; `None` inside at the end of the struct.
     fn field(&mut self, number: &mut i64) -> Option<Option<u8>> {
         let head = self.byte()?;
         if head == 0 {
@@ -55,7 +56,7 @@ impl Thrift<'_> {
 
     fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
         match kind {
-            // Booleans of fields are in the type.
+            // The type of a boolean field includes its value.
             1 | 2 => Some(()),
             3 => self.bytes(1),
             4..=6 => self.varint().map(drop),
@@ -77,7 +78,7 @@ impl Thrift<'_> {
                 }
                 Some(())
             }
-            // Metadata have no maps.
+            // Metadata do not contain maps.
             _ => None,
         }
     }

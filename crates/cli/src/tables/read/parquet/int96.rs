@@ -1,9 +1,10 @@
-//! INT96: timestamps of Impala, of Hive and of Spark before version 3, as a day and the nanoseconds of that day.
+//! INT96: timestamps of Impala, Hive and Spark before version 3, stored as a day and the nanoseconds of that day.
 //!
-//! The decoder wraps values that 64 bits do not hold. The values of a column are therefore checked before it is read: it
-//! has nanoseconds if they hold all values (1677 to 2262), otherwise microseconds if those hold all values exactly, and
-//! is refused otherwise. Statistics are not used: most writers omit them, because the format defines no order of
-//! INT96. If the Arrow schema of the file names a unit, the values were written in it, and it is kept.
+//! The decoder wraps values that do not fit in 64 bits. So the values of a column are checked before it is read: its
+//! unit is nanoseconds if these can represent all values (1677 to 2262), otherwise microseconds if these represent all
+//! values exactly; otherwise the column is refused. Statistics are not used: most writers omit them, because the format
+//! does not define an order of INT96. If the Arrow schema of the file states a unit, the values were written in it, and
+//! it is kept.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +26,7 @@ const NANOS_A_DAY: i128 = 86_400_000_000_000;
 /// Values that are checked at a time.
 const VALUES: usize = 1 << 14;
 
-/// The leaves of INT96, and whether each has to be read as microseconds, once that is known.
+/// The INT96 leaves, and whether each must be read as microseconds, once that is known.
 pub(super) struct Leaves(BTreeMap<usize, OnceLock<Result<bool, String>>>);
 
 impl Leaves {
@@ -37,7 +38,7 @@ impl Leaves {
 }
 
 impl Parquet {
-    /// The metadata, with the types in which these columns (in ascending order) can be read.
+    /// The metadata, with types in which these columns (in ascending order) can be read.
     ///
     /// # Errors
     /// The column that cannot be read, and why.
@@ -62,13 +63,13 @@ impl Parquet {
             .map_err(|error| (first, describe(&error)))
     }
 
-    /// Whether a column has a leaf of INT96.
+    /// Whether a column has an INT96 leaf.
     pub(in super::super) fn is_int96(&self, place: usize) -> bool {
         let descriptor = self.metadata.metadata().file_metadata().schema_descr();
         self.int96.0.keys().any(|&leaf| descriptor.get_column_root_idx(leaf) == place)
     }
 
-    /// Whether a leaf has values that nanoseconds do not hold.
+    /// Whether a leaf has values that nanoseconds cannot represent.
     fn needs_micros(&self, leaf: usize) -> Result<bool, String> {
         let groups = 0..self.metadata.metadata().num_row_groups();
         let found = groups.into_par_iter().map(|group| guarded(|| self.found(group, leaf)));
@@ -104,21 +105,21 @@ impl Parquet {
     }
 }
 
-/// What timestamps need.
+/// Properties of timestamps that determine their unit.
 #[derive(Clone, Copy, Default)]
 struct Found {
-    /// Nanoseconds do not hold them.
+    /// Nanoseconds cannot represent some of them.
     is_far: bool,
-    /// Microseconds do not hold them.
+    /// Microseconds cannot represent some of them.
     is_too_far: bool,
-    /// They have parts of a microsecond.
+    /// Some of them have a fraction of a microsecond.
     is_fine: bool,
 }
 
 impl Found {
     fn of(value: &Int96) -> Found {
         let &[low, high, day] = value.data() else { return Found::default() };
-        // The decoder takes the day as signed, too.
+        // The decoder treats the day as signed, too.
         let days = i128::from(day as i32) - JULIAN_DAY_OF_EPOCH;
         let nanos = days * NANOS_A_DAY + i128::from(((u64::from(high) << 32) + u64::from(low)) as i64);
         Found {
@@ -137,7 +138,8 @@ impl Found {
     }
 }
 
-/// A field whose INT96 leaves have microseconds where `is_micros` says so. `leaf` is its first leaf, and then the next one.
+/// The field with microseconds as the unit of the INT96 leaves for which `is_micros` returns true. `leaf` is the number
+/// of its first leaf, and is advanced to the first leaf of the next field.
 fn in_units(field: &FieldRef, leaf: &mut usize, is_micros: &impl Fn(usize) -> bool) -> FieldRef {
     let mut inner = |field: &FieldRef| in_units(field, leaf, is_micros);
     let data_type = match field.data_type() {

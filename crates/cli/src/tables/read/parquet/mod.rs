@@ -1,8 +1,9 @@
-//! Parquet: the wanted columns of all row groups are decoded by all threads, each by itself unless there are many.
+//! Parquet: all threads decode the wanted columns of all row groups, each column with its own reader unless there are
+//! many.
 //!
 //! ```text
-//! stream.rs    in steps of few rows, as a row group may be all of a file
-//! int96.rs     the unit of old timestamps        footer.rs    encrypted columns
+//! stream.rs          small steps, because the whole file may be one row group
+//! int96.rs           the unit of INT96 timestamps        footer.rs    detects encrypted columns
 //! dictionaries.rs    keys as the dictionaries that the file has
 //! ```
 
@@ -34,23 +35,23 @@ use super::super::{ROWS, Table};
 use super::data::{Data, DataReader};
 use super::guarded::guarded;
 
-/// The most readers of a row group. To set one up takes time in proportion to all columns of the file.
+/// The most readers of a row group. The time to create one is proportional to the number of columns in the file.
 const READERS: usize = 256;
 
-/// A file of which the footer is known.
+/// A file whose footer is known.
 pub(super) struct Parquet {
     data: Data,
     metadata: ArrowReaderMetadata,
     int96: int96::Leaves,
 }
 
-/// Columns that are wanted, and how they are read.
+/// The wanted columns, and how they are read.
 struct Chosen {
     metadata: ArrowReaderMetadata,
     schema: SchemaRef,
     /// The columns of each reader, in the order of the file.
     parts: Vec<Vec<usize>>,
-    /// Where each wanted column is among those of all readers.
+    /// The position of each wanted column among those of all readers.
     order: Vec<usize>,
 }
 
@@ -91,7 +92,7 @@ impl Parquet {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// All columns, as the footer has them.
+    /// All columns, as the footer states them.
     pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
@@ -130,7 +131,7 @@ impl Parquet {
         Ok(Table::of(chosen.schema, batches))
     }
 
-    /// These columns, of which `keys` may be read as dictionaries.
+    /// Chooses how to read these columns; those of `keys` may be read as dictionaries.
     fn chosen(&self, name: &Name, places: &[usize], keys: &[usize]) -> Result<Chosen> {
         let mut ascending = places.to_vec();
         ascending.sort_unstable();
@@ -146,7 +147,7 @@ impl Parquet {
         Ok(Chosen { metadata, schema: schema.into(), parts, order })
     }
 
-    /// That some of these columns cannot be read, by the name of the first of them.
+    /// The error that some of these columns cannot be read; names the first of them.
     fn part_failed(&self, name: &Name, chosen: &Chosen, group: usize, part: &[usize], reason: &str) -> Failure {
         if let &[place] = part {
             return self.column_failed(name, Some(group), place, reason);
@@ -178,7 +179,8 @@ impl Parquet {
         failed(name, &format!("{group}column {column}: {reason}"))
     }
 
-    /// Refuses columns of a row group that are compressed with a codec that this command is built without.
+    /// Refuses columns of a row group that are compressed with a codec for which this command was built without
+    /// support.
     fn check_codec(&self, group: usize, part: &[usize]) -> std::result::Result<(), String> {
         let metadata = self.metadata.metadata();
         let roots = metadata.file_metadata().schema_descr();
@@ -196,7 +198,7 @@ impl Parquet {
         Ok(())
     }
 
-    /// A reader of columns of a row group, from a row on, which returns a given number of rows at a time.
+    /// A reader of columns of a row group. It begins at a given row, and returns a given number of rows at a time.
     fn reader(
         &self,
         chosen: &Chosen,
@@ -215,7 +217,7 @@ impl Parquet {
 }
 
 impl Chosen {
-    /// Rows of a row group, from those of all parts; a part that ended before is missing.
+    /// Combines the rows of all parts to a batch of a row group; a part that ended early is missing.
     fn batch<'a>(
         &self,
         name: &Name,
@@ -238,8 +240,8 @@ fn check_rows(of_group: usize, rows: usize) -> std::result::Result<(), String> {
     if rows == of_group { Ok(()) } else { Err(format!("it has {rows} rows, and the row group {of_group}")) }
 }
 
-/// The metadata with the number of rows that the row groups have, or 1 if they have none, where the file says another one:
-/// the decoder returns no more rows at a time than that.
+/// Corrects the metadata if the number of rows in the file differs from the sum of the row groups (or is 0, which
+/// becomes 1): the decoder never returns more rows at a time than that number.
 fn counted(metadata: &ParquetMetaData) -> Option<ParquetMetaData> {
     let (groups, file) = (metadata.row_groups(), metadata.file_metadata());
     let rows = groups.iter().try_fold(0i64, |rows, group| rows.checked_add(group.num_rows()))?.max(1);
@@ -260,7 +262,7 @@ fn rows_of(group: &parquet::file::metadata::RowGroupMetaData) -> usize {
     usize::try_from(group.num_rows()).unwrap_or(0)
 }
 
-/// What an error says, without the name of its kind.
+/// The message of an error, without the name of its kind.
 fn describe(error: &ParquetError) -> String {
     match error {
         ParquetError::NYI(what) => format!("koel does not read this yet: {what}"),

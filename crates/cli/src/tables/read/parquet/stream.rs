@@ -1,9 +1,9 @@
-//! Row groups in steps, each group on any thread: each wanted column has a reader of its own, all of them decode as many rows, and no more of a column
-//! is in memory than a page and these rows.
+//! Reads row groups in steps, each group on any thread. Each wanted column has its own reader, and all readers decode
+//! the same number of rows per step, so only one page and these rows of a column are in memory.
 //!
-//! How many rows fit a step is guessed from the metadata and from what the last rows took. Where that was wrong, the readers
-//! are opened anew at the row where they are: with fewer rows as often as it takes, which halves at least, and with more of
-//! them once a row group, as rows in front of a reader are skipped by going over their pages.
+//! The number of rows per step is estimated from the metadata and from the size of the last rows. If the estimate was
+//! wrong, the readers are reopened at their current row: as often as necessary for shorter steps, which are at most
+//! half as long, and at most once per row group for longer ones, because a reader skips rows by scanning their pages.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -24,12 +24,12 @@ use crate::input::Name;
 
 /// The number of rows of the first step: the metadata may not include the decoded length of a dictionary's texts.
 const FIRST: usize = 128;
-/// The most rows of a step with texts: some may be much longer than those before them, and what a step takes is seen when it
-/// was taken.
+/// The most rows of a step with texts: some may be much longer than those before them, and the size of a step is known
+/// only afterwards.
 const TEXTS: usize = 1 << 14;
 
 impl Parquet {
-    /// These columns as a stream. Those of `keys` may be dictionaries.
+    /// Returns these columns as a stream. Those of `keys` may be dictionaries.
     pub(in super::super) fn stream<'a>(
         &'a self,
         name: &'a Name,
@@ -64,7 +64,7 @@ impl Parquet {
         Ok(Stream::of_parts(schema, parts))
     }
 
-    /// The most rows of a row group that a step may have, and how many fit a batch, as its metadata have it.
+    /// Returns the most rows of a step of a row group, and how many rows fit in a batch, according to the metadata.
     fn fitting(&self, group: usize, chosen: &Chosen) -> (usize, usize) {
         let metadata = self.metadata.metadata().row_group(group);
         let is_text = |(place, column): (usize, &ColumnChunkMetaData)| {
@@ -76,16 +76,16 @@ impl Parquet {
         (if has_texts { TEXTS } else { stream::ROWS }, stream::rows_of(bytes / rows_of(metadata).max(1)))
     }
 
-    /// The bytes of the wanted columns of a row group, as its metadata have it.
+    /// The bytes of the wanted columns of a row group, according to its metadata.
     fn bytes(&self, group: usize, parts: &[Vec<usize>]) -> u64 {
         self.wanted(group, parts).fold(0, |bytes, (_, column)| {
-            // Texts of a dictionary are longer than their codes; newer files state their length.
+            // Texts of a dictionary are longer than their codes; recent writers store their length.
             let long = column.uncompressed_size().max(column.unencoded_byte_array_data_bytes().unwrap_or(0));
             bytes.saturating_add(u64::try_from(long).unwrap_or(0))
         })
     }
 
-    /// The metadata of the wanted columns of a row group, each with the place of its column.
+    /// The metadata of the wanted columns of a row group, each with the position of its column.
     fn wanted(&self, group: usize, parts: &[Vec<usize>]) -> impl Iterator<Item = (usize, &ColumnChunkMetaData)> {
         let metadata = self.metadata.metadata();
         let leaves = metadata.file_metadata().schema_descr();
@@ -98,7 +98,7 @@ impl Parquet {
     }
 }
 
-/// The rows of a row group that are left.
+/// The unread rows of a row group.
 struct Steps<'a> {
     parquet: &'a Parquet,
     name: &'a Name,
@@ -106,20 +106,20 @@ struct Steps<'a> {
     /// The row group, and its next row.
     group: usize,
     next: usize,
-    /// Rows of a step, none before the first one, and the most that it may have.
+    /// The number of rows of a step, 0 before the first one, and its maximum.
     size: usize,
     most: usize,
-    /// How many rows fitted a step of the row group that was read last.
+    /// How many rows fitted in a step of the row group that was read last.
     fitting: Arc<AtomicUsize>,
-    /// One a part of the columns; none before a row group is begun, and where steps become others.
+    /// One reader per part of the columns; empty before a row group begins, and when the length of steps changes.
     readers: Vec<ParquetRecordBatchReader>,
     /// Whether steps of this row group may become longer.
     may_grow: bool,
     /// Whether it is known that nothing follows the last row of this row group.
     is_checked: bool,
     has_ended: bool,
-    /// Whether one thread decodes all columns: there are row groups for all threads, and a thread that waits for others to
-    /// decode a column would begin another row group.
+    /// Whether one thread decodes all columns. Then there are enough row groups for all threads, and a thread that
+    /// waited for others to decode a column would begin another row group.
     alone: bool,
 }
 
@@ -158,7 +158,7 @@ impl Steps<'_> {
                 self.most = most;
                 self.size = self.size.min(most).min(fitting);
                 count = count.min(self.size);
-                // One reader after the other, where none is needed again.
+                // All rows fit in one step, so readers are used one after another and dropped.
                 if count == self.rows() {
                     return self.whole(count);
                 }
@@ -177,7 +177,7 @@ impl Steps<'_> {
         let batch = self.batch(found, count)?;
         let fitting = stream::rows_of(row_bytes(&batch).div_ceil(count)).min(self.most);
         let is_too_long = fitting <= self.size / 2;
-        // The readers of the last rows are needed to see that these are the last.
+        // The readers are kept to check that these rows were the last.
         if self.next == self.rows() {
             self.size = self.size.min(fitting);
         } else if is_too_long || (self.may_grow && fitting >= 2 * self.size) {
@@ -188,7 +188,7 @@ impl Steps<'_> {
         Ok(batch)
     }
 
-    /// All rows of a row group that has so few.
+    /// Reads all rows of a row group that fits in one step.
     fn whole(&mut self, rows: usize) -> Result<RecordBatch> {
         let read = |part: &Vec<usize>| {
             let found = guarded(|| {
@@ -209,7 +209,7 @@ impl Steps<'_> {
         Ok(batch)
     }
 
-    /// The next rows, of what each reader found. Of several faults the first column's.
+    /// Combines the rows that the readers returned. If several failed, the error of the first column is returned.
     fn batch(&mut self, found: Vec<Result<RecordBatch>>, rows: usize) -> Result<RecordBatch> {
         let found = found.into_iter().collect::<Result<Vec<RecordBatch>>>()?;
         let batch = self.chosen.batch(self.name, self.group, found.iter(), rows)?;
@@ -217,9 +217,9 @@ impl Steps<'_> {
         Ok(batch)
     }
 
-    /// Checks that nothing follows the last row of a row group, as where all of it is read at once.
+    /// Checks that nothing follows the last row of a row group, as when the whole group is read at once.
     fn check_end(&mut self) -> Result<()> {
-        // A row group may have no rows at all.
+        // A row group may be empty.
         if !self.is_checked && self.readers.len() < self.chosen.parts.len() {
             self.open()?;
         }
@@ -231,7 +231,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// Readers of all columns, from the next row on.
+    /// Opens readers of all columns, from the next row on.
     fn open(&mut self) -> Result<()> {
         let readers = self.chosen.parts.iter().map(|part| {
             guarded(|| self.parquet.reader(&self.chosen, self.group, part, self.size, self.next))
@@ -242,7 +242,7 @@ impl Steps<'_> {
     }
 }
 
-/// The next `count` rows of a part, after `before` others of its row group.
+/// The next `count` rows of a part, after the first `before` rows of the row group.
 fn next_of(
     reader: &mut ParquetRecordBatchReader,
     before: usize,
@@ -258,7 +258,7 @@ fn next_of(
     }
 }
 
-/// Checks that a part has no more rows than these.
+/// Checks that a part has no further rows.
 fn check_end(reader: ParquetRecordBatchReader, rows: usize) -> std::result::Result<(), String> {
     let all = reader.into_iter().try_fold(rows, |rows, batch| Ok(rows + batch?.num_rows()));
     super::check_rows(rows, all.map_err(|error: arrow_schema::ArrowError| error.to_string())?)

@@ -1,4 +1,4 @@
-//! Text of whole rows in blocks, which all threads parse at once. Only one block of a file is in memory.
+//! Reads text in blocks of whole rows, which all threads parse at once. Only one block of a file is in memory.
 //!
 //! The first blocks are small, so that the first rows of a pipe are available early.
 
@@ -10,7 +10,7 @@ use super::super::{LONGEST, TOO_LONG};
 
 /// Bytes of a piece, which one thread parses.
 const PIECE: usize = 256 << 10;
-/// Pieces of a block for each thread, and the most threads that get some.
+/// The pieces of a block per thread, and the most threads that are counted.
 const PIECES: usize = 4;
 const THREADS: usize = 64;
 
@@ -19,9 +19,9 @@ pub(super) struct Blocks<R> {
     reader: R,
     delimiter: u8,
     text: Vec<u8>,
-    /// Bytes at the start that were returned.
+    /// Bytes at the start that were already returned.
     used: usize,
-    /// Bytes that are read for the next block, and the most.
+    /// The number of bytes to read for the next block, and its maximum.
     size: usize,
     most: usize,
     piece: usize,
@@ -30,7 +30,7 @@ pub(super) struct Blocks<R> {
 }
 
 impl<R: BufRead> Blocks<R> {
-    /// With pieces of a given size, for tests.
+    /// Creates a reader of blocks; tests set the size of a piece.
     pub(super) fn new(reader: R, delimiter: u8, piece: Option<usize>) -> Blocks<R> {
         let (piece, first) = piece.map_or((PIECE, HEAD), |piece| (piece.max(1), piece.max(1)));
         let most = first.max(piece * PIECES * rayon::current_num_threads().min(THREADS));
@@ -38,10 +38,10 @@ impl<R: BufRead> Blocks<R> {
         Blocks { reader, delimiter, text, used, size: first, most, piece, is_at_end: false, error }
     }
 
-    /// The next block, in pieces of whole rows; `None` at the end.
+    /// Returns the next block, in pieces of whole rows; `None` at the end.
     ///
     /// # Errors
-    /// Those of the reader, after all rows before them; [`io::ErrorKind::FileTooLarge`] if a row is too long.
+    /// Errors of the reader, after all rows before them; [`io::ErrorKind::FileTooLarge`] if a row is too long.
     pub(super) fn next(&mut self) -> io::Result<Option<Vec<&[u8]>>> {
         self.text.drain(..self.used);
         self.used = 0;
@@ -67,14 +67,14 @@ impl<R: BufRead> Blocks<R> {
         }
     }
 
-    /// Reads on.
+    /// Reads further bytes.
     fn read(&mut self) {
         let wanted = self.size as u64;
-        // One byte more, so that the end is detected without another allocation.
+        // One additional byte, so that the end is detected without another allocation.
         let buffer = self.text.try_reserve(self.size + 1).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
         match buffer.and_then(|()| self.reader.by_ref().take(wanted).read_to_end(&mut self.text)) {
             Ok(read) => self.is_at_end = (read as u64) < wanted,
-            // What was read in front of it is there.
+            // The bytes before the error are kept.
             Err(error) => (self.is_at_end, self.error) = (true, Some(error)),
         }
         self.size = self.most.min(2 * self.size);

@@ -1,14 +1,13 @@
-//! CSV and TSV without named columns: rows `key,value`, or keys alone, whose values are then the numbers of their rows,
-//! from 0.
+//! CSV and TSV without named columns: rows `key,value`, or only keys, whose values are then their row numbers, from 0.
 //!
 //! ```text
-//! blocks.rs   the text in blocks of whole rows, which may be a pipe
-//! rules.rs    what fields are: numbers, k-mers, doubles; whether the first row is a header
+//! blocks.rs   reads text, which may be a pipe, in blocks of whole rows
+//! rules.rs    interprets fields: numbers, k-mers, doubles; detects headers
 //! ```
 //!
-//! All threads parse the pieces of a block. A piece with a fault, or with numbers that do not fit the type of those before
-//! it, is parsed once more with a check of each row: so the first wrong row is reported, and the rows before it are read,
-//! wherever the text is cut.
+//! All threads parse the pieces of a block. A piece with an error, or with numbers that do not fit the type of those
+//! before, is parsed once more with a check of each row. So the first invalid row is reported and the rows before it
+//! are read, wherever the text is cut.
 
 mod blocks;
 mod rules;
@@ -56,22 +55,22 @@ pub(crate) fn read(
     Err(name.at(line, format!("the only row has no number: {advice}{}", text.other_types())))
 }
 
-/// A text, and what its first row shows of the others.
+/// A text, and what its first row implies for the other rows.
 struct Text<'a> {
     name: &'a Name,
     delimiter: u8,
     options: &'a ReadOptions,
     want: Wanted,
     has_doubles: bool,
-    /// What is wanted of each column; empty before the first row.
+    /// How each column is to be read; empty before the first row.
     wants: Vec<Want>,
-    /// The line of a first row that is a header if others follow.
+    /// The line of the first row, if it is a header when other rows follow.
     supposed: Option<u64>,
     /// The names of the columns, if the first row is a header, for messages.
     names: Option<Arc<str>>,
 }
 
-/// A piece of whole rows, the place where rows begin in it, and whether the first of these is that of the file.
+/// A piece of whole rows, the position of its first row, and whether that is the first row of the file.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     piece: &'a [u8],
@@ -84,7 +83,7 @@ impl Text<'_> {
         Dialect { delimiter: self.delimiter, has_quotes: true, nulls: &[] }
     }
 
-    /// Reads pieces of a block that begins with this line. Returns the line after them.
+    /// Reads the pieces of a block whose first line has this number. Returns the number of the line after them.
     fn pieces(&mut self, pieces: &[&[u8]], mut line: u64, feed: &mut Feed<'_>) -> Result<u64> {
         let mut parts = Vec::with_capacity(pieces.len());
         let mut from = line;
@@ -108,7 +107,7 @@ impl Text<'_> {
         Ok(line)
     }
 
-    /// The numbers of a piece, if nothing is wrong with it alone.
+    /// The numbers of a piece, unless the piece has an error on its own.
     fn ahead(&self, part: &Part<'_>) -> Option<Vec<Words>> {
         let text = &part.piece[part.start..];
         let parse = &mut |column, field: &[u8]| self.number(column, field, None);
@@ -116,7 +115,7 @@ impl Text<'_> {
         fault.is_none().then_some(words)
     }
 
-    /// Reads a piece with a check of each row, up to the first that is wrong.
+    /// Reads a piece with a check of each row, up to the first invalid row.
     fn checked(&mut self, part: Part<'_>, line: u64, feed: &mut Feed<'_>) -> Result<()> {
         let text = &part.piece[part.start..];
         let slow = |&want: &Want| if want == Want::Nothing { want } else { Want::Number { is_plain: false } };
@@ -133,7 +132,7 @@ impl Text<'_> {
         }
     }
 
-    /// Keys, and values or what they are where there are none.
+    /// The keys, and the values or their substitutes.
     fn rows(&self, words: Vec<Words>, feed: &Feed<'_>) -> Result<(Words, Words)> {
         let mut words = words.into_iter();
         let keys = words.next().unwrap_or_default();
@@ -148,8 +147,8 @@ impl Text<'_> {
         feed.push(keys, values)
     }
 
-    /// Finds the first row, which has as many columns as all others. Returns where rows begin, and whether it is one, and
-    /// not a header.
+    /// Reads the first row, which determines the number of columns. Returns the position of the rows, and whether the
+    /// first row is a row, not a header.
     fn first_row(&mut self, piece: &[u8], line: u64) -> Result<(usize, bool)> {
         let fail = |at: usize, what: &str| self.name.at(line + lines(&piece[..at]), what);
         let mut start = 0;
@@ -162,7 +161,7 @@ impl Text<'_> {
                 return Err(fail(start, TOO_LONG));
             }
             let fields: Vec<_> = fields.iter().map(|field| field.text().trim_ascii().to_vec()).collect();
-            // Blank space alone is not a row; delimiters are one, of which something is missing.
+            // A line of white space is not a row; a line of delimiters is a row with missing fields.
             if fields.len() > 1 || !fields[0].is_empty() {
                 break (fields, end);
             }
@@ -208,7 +207,7 @@ impl Text<'_> {
         Ok(if is_header { (end, false) } else { (start, true) })
     }
 
-    /// The key or the value of a field.
+    /// Converts a field to a key or a value.
     fn number(&self, column: usize, field: &[u8], feed: Option<&mut Feed<'_>>) -> std::result::Result<Number, String> {
         match column {
             0 => {
@@ -242,7 +241,7 @@ impl Text<'_> {
         self.options.names_key.unwrap_or("--key")
     }
 
-    /// What to do if columns need names.
+    /// Advice for columns that need names.
     fn by_name(&self) -> String {
         let option = self.option();
         match &self.names {
@@ -251,7 +250,7 @@ impl Text<'_> {
         }
     }
 
-    /// The same as the end of a message, of commands that take named columns.
+    /// The same advice at the end of a message, for commands that take named columns.
     fn other_types(&self) -> String {
         match self.options.names_key {
             Some(_) => format!("; for columns of other types {}", self.by_name()),

@@ -1,4 +1,5 @@
-//! What the fields of rows without names are: numbers, k-mers or doubles, and whether a first row is a header.
+//! Interprets the fields of rows without column names: numbers, k-mers or doubles, and whether the first row is a
+//! header.
 
 use std::borrow::Cow;
 
@@ -7,25 +8,25 @@ use koel::layout::kmers::MOST;
 use crate::input::{ReadOptions, letters};
 use crate::number::{Number, Span, Type};
 
-/// Whether a field is a number with zeros in front, as codes have them.
+/// Whether a field is a number with leading zeros, as codes may have.
 fn loses_zeros(field: &[u8]) -> bool {
     matches!(field.strip_prefix(b"-").unwrap_or(field), [b'0', b'0'..=b'9', ..])
 }
 
-/// Whether a first row can be a header: something is in it, and nothing of it is meant as a key.
+/// Whether the first row can be a header: it is not empty, and it does not contain a key.
 pub(super) fn names_columns(row: &[Vec<u8>], k: Option<u32>) -> bool {
-    // What koel calls a column of keys is not a k-mer of three letters.
+    // `key`, koel's name of a column of keys, is not a k-mer of three letters.
     let is_kmer = row[0] != b"key" && k.is_some_and(|k| letters::are_meant(&row[0], k));
     !is_kmer && !row.iter().any(|field| looks_numeric(field)) && !row.iter().all(Vec::is_empty)
 }
 
-/// Whether a field is meant as a number, be it a legal one or not.
+/// Whether a field is meant as a number, valid or not.
 pub(super) fn looks_numeric(field: &[u8]) -> bool {
     matches!(field.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'.'))
 }
 
-/// A number, or where `k` says so as many letters. Those are of either strand where keys are canonical; numbers are the
-/// keys themselves.
+/// Parses a key: a number, or `k` letters if the options say so. With canonical keys, letters may be of either strand;
+/// numbers are taken as they are.
 pub(super) fn key(field: &[u8], options: &ReadOptions) -> Result<Number, String> {
     match options.k_of_text() {
         Some(k) if letters::are_meant(field, k) => {
@@ -46,7 +47,7 @@ pub(super) fn key(field: &[u8], options: &ReadOptions) -> Result<Number, String>
     }
 }
 
-/// A whole number of 64 bits, with a sign or without.
+/// Parses an integer of 64 bits, with or without a sign.
 pub(super) fn number(field: &[u8]) -> Result<Number, String> {
     let (is_negative, digits) = field.strip_prefix(b"-").map_or((false, field), |digits| (true, digits));
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
@@ -63,7 +64,7 @@ pub(super) fn number(field: &[u8]) -> Result<Number, String> {
     })
 }
 
-/// The bits of the double that is nearest to a decimal.
+/// The bits of the double nearest to a decimal number.
 pub(super) fn double(field: &[u8]) -> Result<Number, String> {
     let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     number.map(|number| number.to_bits().into()).ok_or_else(|| match field {
@@ -72,7 +73,7 @@ pub(super) fn double(field: &[u8]) -> Result<Number, String> {
     })
 }
 
-/// Why a field is not a whole number, and what to do if it is another number.
+/// Why a field is not an integer, and what to do if it is another number.
 pub(super) fn of_doubles(field: &[u8], reason: String) -> String {
     let advice = "; where numbers are not all whole, give --values f64";
     if double(field).is_ok() { reason + advice } else { reason }

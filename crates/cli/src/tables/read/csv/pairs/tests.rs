@@ -1,4 +1,4 @@
-//! Rows of text as keys and values, whatever pieces the text is read in.
+//! Reads rows of text as keys and values, with different sizes of pieces.
 
 use std::io::{self, Read};
 
@@ -16,7 +16,7 @@ fn rows_are_read_with_and_without_header() {
     assert_eq!(pairs("x.csv", b"", None), Ok(vec![]));
 }
 
-/// The pairs of a text, under options.
+/// The pairs of a text, with these options.
 fn with(text: &str, options: &ReadOptions) -> Result<Vec<(Number, Number)>, String> {
     let mut sink = Pairs::default();
     read_with("x.csv", text.as_bytes(), options, &mut sink)?;
@@ -122,7 +122,7 @@ fn letters_are_keys_where_a_table_has_them() {
         plain.starts_with("x.csv, line 2: ") && plain.contains("for a table of k-mers give `koel build` --kmer 4"),
         "{plain}"
     );
-    // Where keys of other types can be named, letters are such keys.
+    // If keys of other types can be named, letters are such keys.
     let named = ReadOptions { names_key: Some("--on"), ..ReadOptions::default() };
     let error = with("word\nACGT\n", &named).expect_err("text");
     assert!(error.contains("by --on; there are word") && !error.contains("k-mers"), "{error}");
@@ -135,7 +135,7 @@ fn letters_are_keys_where_a_table_has_them() {
     assert!(with("ACGT\n", &kmer).is_err_and(|error| error.contains("--kmer is for FASTA")));
 }
 
-/// Texts of all kinds, read in pieces of any size and as one.
+/// Texts of all kinds, read in pieces of any size and as a whole.
 #[test]
 fn pieces_are_read_as_the_whole_is() {
     let many: String = (0..2_000u32).map(|i| format!("{},{i}\n", i.wrapping_mul(0x9e37_79b9))).collect();
@@ -175,7 +175,7 @@ fn pieces_are_read_as_the_whole_is() {
                     options.text.piece = piece;
                     let input = Input::of(text.as_bytes(), "x.csv".as_ref());
                     let read = input.and_then(|input| input.scan(&options, want, &mut sink));
-                    // Rows in front of an error are handed on too.
+                    // Rows before an error are passed on too.
                     (read.map_err(|failure| failure.to_string()), zipped(&sink))
                 };
                 let whole = read(Some(1 << 20));
@@ -197,7 +197,7 @@ fn an_error_of_the_file_follows_the_rows_in_front_of_it() {
         }
     }
     for (text, rows, error) in [("1,2\n3,4\n5", 2, "x.csv: gone"), ("1,2\n3\n", 1, "x.csv, line 2")] {
-        // After what is read to detect the format.
+        // After the bytes that are read to detect the format.
         let text = "\n".repeat(100_000) + text;
         let mut sink = Pairs::default();
         let input = Input::of(text.as_bytes().chain(Broken), "x.csv".as_ref());
