@@ -1,23 +1,24 @@
-//! Which decimal numbers a double holds: those that it returns with the digits that were written.
+//! Which decimal numbers a double represents: those that are printed from it with the digits that were written.
 //!
-//! A double holds any 15 significant digits. With more digits, the nearest double, rounded to as many, must have the
-//! same digits. All numbers that programs print for doubles are held, at any precision: `0.30000000000000004`, or
-//! `1.000000000000000056e-01` by NumPy's `savetxt`. `12345678901234567890.12`, `1e400` and `1e-400` are not.
+//! A double represents any 15 significant digits. With more digits, the nearest double, rounded to the same number of
+//! digits, must have the same digits. All numbers that programs print for doubles are accepted, at any precision:
+//! `0.30000000000000004`, or `1.000000000000000056e-01` by NumPy's `savetxt`. `12345678901234567890.12`, `1e400` and
+//! `1e-400` are not.
 
 use std::io::Write;
 
-/// Significant digits that a double holds, whatever they are.
+/// A double represents any number with at most this many significant digits.
 const SAFE: usize = 15;
-/// Exponents at which it does.
+/// The exponents for which [`SAFE`] holds.
 const EXPONENTS: std::ops::RangeInclusive<i64> = -290..=290;
-/// More digits than any double has.
+/// More digits than any double needs.
 const MOST: usize = 800;
 
-/// Whether a double holds a number: digits, with a point, an exponent and a sign where it has them.
+/// Whether a double represents a number, which consists of digits, and optionally a point, an exponent and a sign.
 pub(super) fn holds(text: &[u8]) -> bool {
     let number = text.strip_prefix(b"-").unwrap_or(text);
     let end = number.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(number.len());
-    // Digits from the first to the last one that is not 0, and the place of the point before or after them.
+    // The digits from the first to the last one that is not 0, and the position of the point before or after them.
     let mantissa = &number[..end];
     let is_digit = |byte: &u8| matches!(byte, b'1'..=b'9');
     let (Some(first), Some(last)) = (mantissa.iter().position(is_digit), mantissa.iter().rposition(is_digit)) else {
@@ -30,10 +31,10 @@ pub(super) fn holds(text: &[u8]) -> bool {
     let exponent = match written.parse::<i64>() {
         _ if written.is_empty() => Some(0),
         Ok(exponent) => Some(exponent),
-        // Beyond all doubles.
+        // Beyond the range of doubles.
         Err(_) => None,
     };
-    // Of the first digit.
+    // The exponent of the first digit.
     let place = if first < point { point as i64 - first as i64 - 1 } else { point as i64 - first as i64 };
     let Some(exponent) = exponent.and_then(|exponent| exponent.checked_add(place)) else { return false };
     if digits <= SAFE && EXPONENTS.contains(&exponent) {
@@ -59,8 +60,8 @@ pub(super) fn holds(text: &[u8]) -> bool {
         && (is(format_args!("{double:e}")) || is(format_args!("{double:.*e}", digits - 1)))
 }
 
-/// Whether the difference of a double and a number is at most half a unit of the number's last digit: the usual cases,
-/// in which 128 bits hold both in common units.
+/// Whether a double and a number differ by at most half a unit of the number's last digit. Handles the usual cases, in
+/// which 128 bits hold both in common units; returns false in others.
 fn is_nearest(significant: &[u8], digits: usize, exponent: i64, double: f64) -> bool {
     let bits = double.to_bits();
     // double = mantissa / 2^halvings
@@ -75,9 +76,9 @@ fn is_nearest(significant: &[u8], digits: usize, exponent: i64, double: f64) -> 
     double.abs_diff(number) <= 1 << (halvings - 1)
 }
 
-/// Whether a double holds a whole number.
+/// Whether a double represents an integer exactly.
 pub(super) fn holds_whole(number: i128) -> bool {
-    // Conversions of numbers of 65 bits are exact, and those to doubles round.
+    // Conversions to doubles round; the conversion back is exact for numbers of 65 bits.
     number.unsigned_abs() <= 1 << 53 || number as f64 as i128 == number
 }
 
@@ -144,7 +145,7 @@ mod tests {
         assert!(!holds_whole(u64::MAX.into()) && !holds_whole(i64::MAX.into()) && holds_whole(i64::MIN.into()));
     }
 
-    /// Whatever a double prints is held, and is the same double again.
+    /// All printed forms of a double are accepted, and are read as the same double.
     #[test]
     fn printed_doubles_are_kept() {
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;

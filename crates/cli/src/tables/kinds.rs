@@ -1,7 +1,7 @@
-//! The types that a column of text can have: named by the user, or what all of its fields fit.
+//! The types that a column of text can have: stated by the user, or chosen to fit all fields.
 //!
-//! Each field is of the narrowest class that it fits; a column's type depends on which classes its fields have, and on
-//! nothing else: not on their order, nor on where a file was cut.
+//! Each field is in the narrowest class that it fits. A column's type depends only on the classes of its fields: not on
+//! their order, nor on where a file was cut.
 //!
 //! ```text
 //! 5, 0              int64, with -5; uint64, with 9223372036854775808; both together: text
@@ -215,8 +215,8 @@ impl Seen {
     }
 }
 
-/// Whether this ends a number: a point and digits, an exponent, or both; of the digits in front and behind a point, some
-/// must be there.
+/// Whether `text` is the end of a number: a point and digits, an exponent, or both. There must be a digit before or
+/// after the point.
 fn is_fraction(text: &[u8], has_digits: bool) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (has_digits, rest) = match text {

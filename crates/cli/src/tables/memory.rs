@@ -1,4 +1,4 @@
-//! Files in memory, for the fuzz targets: what the command reads of any bytes, and files to begin with.
+//! Files in memory, for the fuzz targets: reads any bytes as the command does, and writes seed files.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::write::{Sink, csv_of_table};
 use crate::failure::Result;
 use crate::input::Input;
 
-/// All columns of a file with this name, as CSV. Text is read in pieces of `piece` bytes, or of the usual size.
+/// Returns all columns of a file with this name, as CSV. Text is read in pieces of `piece` bytes, or of the usual size.
 ///
 /// # Errors
-/// What the command says of the file.
+/// The error that the command reports for the file.
 pub fn csv_of(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Vec<u8>> {
     csv_of_table(&source(name, bytes, piece)?.read(None)?)
 }
@@ -19,7 +19,7 @@ pub fn csv_of(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Vec<u8>>
 /// Writes the columns of a CSV text to a file, in the format of its extension.
 ///
 /// # Errors
-/// As the command says them.
+/// The error that the command reports.
 pub fn write(csv: &[u8], path: &Path) -> Result<()> {
     let table = source("x.csv", csv, None)?.read(None)?;
     let mut sink = Sink::create(Some(path), &table.schema)?;

@@ -1,16 +1,16 @@
-//! Tables of named columns of any types: files of them as batches of Arrow, and back.
+//! Tables of named columns of any types: reads files as Arrow batches, and writes them.
 //!
 //! ```text
-//! read/       Parquet, Arrow IPC, CSV and TSV, .npy: detected by their first bytes, or by name
+//! read/       Parquet, Arrow IPC, CSV and TSV, NDJSON, .npy: detected by their first bytes, or by name
 //! write/      the same formats, by the extension of the output
 //! kinds.rs    types that a column of text can have, and their names;   moments.rs   dates and times as text
-//! doubles.rs  which numbers a double holds
-//! options.rs  how tables are read, for every command that reads some
+//! doubles.rs  which numbers a double represents
+//! options.rs  options for reading tables, for all commands that do
 //! memory.rs   files in memory as CSV, for the fuzz targets
 //! ```
 //!
-//! This is files alone: what joins and groups columns is the crate `koel-arrow`. `input` takes keys and values of the
-//! tables that `koel build` makes from here, and reads FASTA and FASTQ.
+//! This module handles only files: the crate `koel-arrow` joins and groups columns. `input` reads the keys and values
+//! of tables for `koel build` through this module, and reads FASTA and FASTQ itself.
 
 mod doubles;
 mod kinds;
@@ -31,7 +31,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 pub(crate) use kinds::kind_of;
 pub(crate) use options::{TableReading, TextReading};
 
-/// The most rows of a batch, and of a row group that is written.
+/// The most rows of a batch, and of a row group in output.
 const ROWS: usize = 1 << 20;
 
 /// A batch of `rows` rows; it may have no columns.
@@ -44,7 +44,7 @@ pub(crate) fn batch(
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-/// The rows of a file, in its order, as batches of at most [`ROWS`] rows.
+/// The rows of a file, in order, as batches of at most [`ROWS`] rows.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) schema: SchemaRef,
@@ -53,7 +53,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table of these batches, cut to what a batch may have.
+    /// A table of these batches, cut to the maximum size.
     fn of(schema: SchemaRef, batches: impl IntoIterator<Item = RecordBatch>) -> Table {
         let mut table = Table { schema, batches: Vec::new(), rows: 0 };
         for batch in batches {

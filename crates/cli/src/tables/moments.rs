@@ -1,4 +1,5 @@
-//! Dates and times as text: ISO 8601, as far as files of rows have it, in the Gregorian calendar of all years.
+//! Dates and times as text: the forms of ISO 8601 that are usual in data files, in the Gregorian calendar for all
+//! years.
 //!
 //! This is not a calendar library: the only time zones are UTC and offsets from it.
 
@@ -6,16 +7,16 @@ use std::io::Write;
 
 pub(super) const MICROS_A_DAY: i64 = 86_400_000_000;
 
-/// A moment that was read.
+/// A timestamp that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     /// Microseconds since 1970-01-01.
     pub(super) micros: i64,
-    /// Whether the text said `Z` or an offset: then they are of UTC.
+    /// Whether the text has `Z` or an offset, so that the microseconds are UTC.
     pub(super) is_utc: bool,
 }
 
-/// `2024-02-29`, as days since 1970-01-01.
+/// Parses `2024-02-29`, as days since 1970-01-01.
 pub(super) fn date(text: &[u8]) -> Option<i32> {
     let &[y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = text else { return None };
     let year = i64::from(two(y0, y1)? * 100 + two(y2, y3)?);
@@ -26,8 +27,8 @@ pub(super) fn date(text: &[u8]) -> Option<i32> {
     i32::try_from(days(year, month, day)).ok()
 }
 
-/// `2024-02-29T12:30:00.5Z`: a date and a time, `T` or a blank between them; seconds, their fraction and the offset may
-/// be left away. A fraction finer than microseconds is none that is read.
+/// Parses `2024-02-29T12:30:00.5Z`: a date and a time, separated by `T` or a blank. Seconds, their fraction and the
+/// offset are optional. Fractions finer than microseconds are rejected.
 pub(super) fn moment(text: &[u8]) -> Option<Moment> {
     let (day, rest) = text.split_at_checked(10)?;
     let [b'T' | b' ', h0, h1, b':', m0, m1, rest @ ..] = rest else { return None };
@@ -49,7 +50,7 @@ pub(super) fn moment(text: &[u8]) -> Option<Moment> {
     Some(Moment { micros, is_utc: offset.is_some() })
 }
 
-/// Microseconds of the digits that come next, and what follows them.
+/// The microseconds of a fraction at the start of the text, and the rest of the text.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(length);
@@ -61,7 +62,7 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((micros, rest))
 }
 
-/// Minutes from UTC: `Z`, `+01:00`, `+0100` or `+01`; `None` within if there is nothing.
+/// The offset from UTC in minutes: `Z`, `+01:00`, `+0100` or `+01`; `Some(None)` if there is no offset.
 fn offset(text: &[u8]) -> Option<Option<i64>> {
     let (sign, digits) = match text {
         [] => return Some(None),
@@ -93,7 +94,7 @@ fn days_of(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Days since 1970-01-01. Years begin in March here, so that leap days come last.
+/// Days since 1970-01-01. Years begin in March here, so that the leap day is the last day.
 fn days(year: i64, month: u32, day: u32) -> i64 {
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -102,7 +103,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day.
+/// The year, month and day of a number of days since 1970-01-01.
 fn civil(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -134,7 +135,7 @@ pub(super) fn write_moment(out: &mut Vec<u8>, parts: i64, a_second: i64) {
 
 /// Writes the time of day `parts / a_second` seconds since midnight.
 pub(super) fn write_time(out: &mut Vec<u8>, parts: i64, a_second: i64) {
-    // No time of a day is below 0, but files may have such numbers.
+    // A time of day is not negative, but files may contain such numbers.
     out.extend((parts < 0).then_some(b'-'));
     let (parts, a_second) = (parts.unsigned_abs(), a_second.unsigned_abs());
     let seconds = parts / a_second;
@@ -151,7 +152,7 @@ fn write_fraction(out: &mut Vec<u8>, nanos: i64) {
     };
 }
 
-/// Writes a period of months, days and parts of a second, each of which may be below 0: `P1M-2DT3.500S`.
+/// Writes a period of months, days and fractions of a second, each of which may be negative: `P1M-2DT3.500S`.
 pub(super) fn write_period(out: &mut Vec<u8>, months: i32, days: i32, (parts, a_second): (i128, i128)) {
     out.push(b'P');
     if months != 0 {

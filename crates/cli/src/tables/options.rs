@@ -1,4 +1,4 @@
-//! How tables are read, if the file does not determine it.
+//! Options for reading tables, if the file does not determine them.
 
 use clap::ValueEnum;
 
@@ -21,7 +21,8 @@ pub(crate) struct TableReading {
     pub(crate) header: Option<Header>,
     #[command(flatten)]
     pub(crate) text: TextReading,
-    /// Whether what can be read once alone, as stdin and what is unpacked, goes into a temporary file and not into memory.
+    /// Whether input that can be read only once, such as stdin and decompressed files, is stored in a temporary file
+    /// instead of in memory.
     #[arg(skip)]
     pub(crate) spool: bool,
 }
@@ -67,7 +68,7 @@ pub(crate) enum Quote {
 }
 
 impl TextReading {
-    /// The options of these that are given.
+    /// The names of these options that are given.
     pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
         let all = [
             ("--delimiter", self.delimiter.is_some()),
@@ -80,7 +81,7 @@ impl TextReading {
 }
 
 impl TableReading {
-    /// Refuses options that mean nothing to any of these files.
+    /// Refuses options that do not apply to any of these files.
     pub(crate) fn check(&self, sources: &[&Source]) -> Result<()> {
         let Some(first) = sources.first() else { return Ok(()) };
         let named = self.text.types.iter().flat_map(|types| &types.0);
@@ -99,7 +100,7 @@ impl TableReading {
     }
 }
 
-/// A byte that separates columns.
+/// Parses a byte that separates columns.
 fn delimiter(text: &str) -> std::result::Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
@@ -112,7 +113,7 @@ fn delimiter(text: &str) -> std::result::Result<u8, String> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Types(pub(super) Vec<(String, Kind)>);
 
-/// Columns and their types, separated by commas.
+/// Parses columns and their types, separated by commas.
 fn types(text: &str) -> std::result::Result<Types, String> {
     let mut types: Vec<(String, Kind)> = Vec::new();
     let mut pieces = names::split(text, &[])?.into_iter();
@@ -122,7 +123,7 @@ fn types(text: &str) -> std::result::Result<Types, String> {
             .ok_or_else(|| format!("`{piece}` is not the type of a column: write it as name=type, like id=int64"));
         let (name, kind) = named?;
         let (name, mut kind) = (names::name(name)?, kind.to_owned());
-        // A comma in brackets is of the type.
+        // A comma in parentheses is part of the type.
         while kind.contains('(')
             && !kind.contains(')')
             && let Some(more) = pieces.next()

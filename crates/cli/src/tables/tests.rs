@@ -1,4 +1,4 @@
-//! Round trips of all types through all formats, and files that are damaged anywhere.
+//! Round trips of all types through all formats, and files that are damaged at any position.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::read::Source;
 use super::write::Sink;
 use super::*;
 
-/// A row for each case, of every type that has a form in text.
+/// One row per case, with a column of every type that can be written as text.
 pub(super) fn all_types(with_nulls: bool) -> RecordBatch {
     let rows = 10;
     let cell = |i: i64| (!with_nulls || i % 3 != 0).then_some(i);
@@ -56,7 +56,7 @@ fn read(path: &Path, columns: Option<&[String]>) -> std::result::Result<Table, S
     source.read(columns).map_err(|failure| failure.to_string())
 }
 
-/// The same as a stream.
+/// As `read`, as a stream.
 fn stream(path: &Path) -> std::result::Result<Table, String> {
     let source = Source::open(path, &TableReading::default()).map_err(|failure| failure.to_string())?;
     let stream = source.stream(None).map_err(|failure| failure.to_string())?;
@@ -121,7 +121,7 @@ fn arrays_hold_numbers_and_booleans() {
     let table = read(&path, None).expect("an array");
     assert_eq!(table.batches[0].slice(0, 2).columns(), batch.columns());
     assert_eq!(table.rows, 3);
-    // What is there stays where something is refused.
+    // An existing file is kept if an output is refused.
     let before = std::fs::read(&path).expect("bytes");
     for with_nulls in [false, true] {
         let batch = all_types(with_nulls);
@@ -148,7 +148,7 @@ fn dictionaries_are_texts_in_csv() {
     assert_eq!(std::fs::read_to_string(folder.path().join("t.csv")).expect("text"), "d\nx\n\ny\nx\n");
 }
 
-/// A zero has one digit whatever the scale is, also in lists and dictionaries: JSON does not allow 000.
+/// A zero has one digit for any scale, also in lists and dictionaries: JSON does not allow 000.
 #[test]
 fn decimals_of_negative_scale_are_whole_numbers() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -179,7 +179,7 @@ fn decimals_of_negative_scale_are_whole_numbers() {
     assert_eq!(found.lines().collect::<Vec<_>>(), lines);
 }
 
-/// Moments have the same text in NDJSON as in CSV, those of a named zone and beyond year 9999 too.
+/// Timestamps have the same text in NDJSON as in CSV, including those with a named zone and beyond the year 9999.
 #[test]
 fn moments_are_texts_in_ndjson() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -200,7 +200,7 @@ fn moments_are_texts_in_ndjson() {
     assert_eq!(found.lines().collect::<Vec<_>>(), lines);
 }
 
-/// Arrow files of others, whose buffers are packed.
+/// An Arrow file with compressed buffers, as other programs write it.
 fn packed_by(codec: arrow_ipc::CompressionType, batch: &RecordBatch) -> Vec<u8> {
     let options = arrow_ipc::writer::IpcWriteOptions::default().try_with_compression(Some(codec)).expect("a codec");
     let mut writer = arrow_ipc::writer::FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options);
@@ -209,7 +209,7 @@ fn packed_by(codec: arrow_ipc::CompressionType, batch: &RecordBatch) -> Vec<u8> 
     writer.get_ref().clone()
 }
 
-/// Whatever the content of a file, reading returns rows or an error that names the file.
+/// For any content of a file, reading returns rows or an error that names the file.
 #[test]
 fn damage_anywhere_is_no_panic() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -235,7 +235,7 @@ fn damage_anywhere_is_no_panic() {
             }
         };
         check(&whole, "as it is");
-        // All three changes of 1,500 bytes, or one of each of 400.
+        // With KOEL_TEST_FULL, all three changes of 1,500 bytes; otherwise one change of each of 400 bytes.
         let full = std::env::var_os("KOEL_TEST_FULL").is_some();
         let step = (whole.len() / if full { 1500 } else { 400 }).max(1);
         for (turn, at) in (0..whole.len()).step_by(step).enumerate() {

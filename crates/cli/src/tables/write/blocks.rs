@@ -1,12 +1,12 @@
-//! Rows in blocks that are encoded one by one. Where a block ends depends on the rows alone, and not on the batches that they
-//! arrive in: so a file has the same bytes whatever the limit, the devices and the threads are.
+//! Collects rows in blocks that are encoded one by one. The end of a block depends only on the rows, not on the batches
+//! in which they arrive: so a file has the same bytes for any memory limit, devices and threads.
 //!
 //! ```text
-//! a block ends   before the row with which it would exceed its bytes, as koel_arrow counts them
-//!                when it has its rows
+//! a block ends   before the row that would make it exceed its maximum of bytes, as koel_arrow counts them
+//!                when it has its maximum of rows
 //! ```
 //!
-//! The arrays of a block have no trace of their batches either: see regular.rs.
+//! The arrays of a block do not depend on the batches either: see regular.rs.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ use koel_arrow::take;
 use super::regular::regular;
 use crate::tables;
 
-/// How large blocks are.
+/// The maximum size of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) rows: usize,
     pub(super) bytes: usize,
 }
 
-/// Rows of a block that is not full yet.
+/// The rows of a block that is not full yet.
 pub(super) struct Blocks {
     schema: SchemaRef,
     size: Size,
-    /// Whether dictionaries are exchanged for their values.
+    /// Whether dictionaries are replaced by their values.
     is_plain: bool,
     waiting: Vec<RecordBatch>,
     rows: usize,
@@ -43,7 +43,7 @@ impl Blocks {
         Blocks { schema: schema.clone(), size, is_plain: false, waiting: Vec::new(), rows: 0, bytes: 0 }
     }
 
-    /// The same for a format without dictionaries: blocks have values in their place.
+    /// As `new`, for a format without dictionaries: blocks contain their values instead.
     pub(super) fn plain(schema: &SchemaRef, size: Size) -> Blocks {
         let plain = |field: &Arc<Field>| match field.data_type() {
             DataType::Dictionary(_, values) => field.as_ref().clone().with_data_type(values.as_ref().clone()),
@@ -53,7 +53,7 @@ impl Blocks {
         Blocks { is_plain: true, ..Blocks::new(&schema.into(), size) }
     }
 
-    /// Adds rows, and calls `full` with each block that they fill.
+    /// Adds rows, and calls `full` with each block that becomes full.
     pub(super) fn push<E>(
         &mut self,
         batch: &RecordBatch,
@@ -82,7 +82,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The last block, if there are rows left.
+    /// Calls `full` with the last block, if rows are left.
     pub(super) fn finish<E>(mut self, mut full: impl FnMut(Block) -> Result<(), E>) -> Result<(), E> {
         if self.waiting.is_empty() { Ok(()) } else { full(self.take()) }
     }
@@ -98,7 +98,7 @@ impl Blocks {
     }
 }
 
-/// Rows that are encoded together, as they arrived. Any thread can put them into one batch.
+/// Rows that are encoded together, in the pieces in which they arrived. Any thread can combine them to one batch.
 pub(super) struct Block {
     schema: SchemaRef,
     is_plain: bool,
@@ -144,7 +144,7 @@ fn plain(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch, ArrowEr
     tables::batch(schema, batch.columns().iter().map(plain).collect::<Result<_, _>>()?, batch.num_rows())
 }
 
-/// Whether two batches can be parts of one block: Arrow would put two dictionaries behind each other.
+/// Whether two batches can be part of the same block: Arrow would concatenate different dictionaries.
 fn go_together(batch: &RecordBatch, next: &RecordBatch) -> bool {
     batch.columns().iter().zip(next.columns()).all(|(column, next)| share_dictionaries(column, next))
 }

@@ -1,4 +1,4 @@
-//! The cells of a column as text: what CSV has for each type, and NDJSON for moments, periods and decimals.
+//! Writes the cells of a column as text: all types for CSV; timestamps, periods and decimals for NDJSON.
 
 use std::io::Write;
 
@@ -12,19 +12,19 @@ use crate::number::digits;
 
 use super::super::moments::{write_date, write_moment, write_period, write_time};
 
-/// A column whose cells can be written. Writing to memory does not fail.
+/// A column whose cells can be written as text. Writing to memory does not fail.
 pub(in super::super) trait Cells: Sync {
-    /// Writes the cell of a row, which is not null.
+    /// Writes the cell of a row, which must not be null.
     fn put(&self, row: usize, out: &mut Vec<u8>);
 }
 
-/// A column, and where it has nulls.
+/// The cells of a column, and its nulls.
 pub(in super::super) struct Column<'a> {
     pub(in super::super) cells: Box<dyn Cells + 'a>,
     pub(in super::super) nulls: Option<NullBuffer>,
 }
 
-/// Whether cells of a type can be written as text.
+/// Whether cells of this type can be written as text.
 pub(super) fn is_writable(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -33,7 +33,7 @@ pub(super) fn is_writable(data_type: &DataType) -> bool {
     }
 }
 
-/// The cells of an array of a type that is writable.
+/// The cells of an array; `None` if its type cannot be written as text.
 pub(in super::super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Option<Column<'a>> {
     use DataType::*;
     macro_rules! values {
@@ -67,7 +67,7 @@ pub(in super::super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Optio
         Date64 => {
             let millis = values!(Date64Type);
             By::new(move |row, out: &mut Vec<u8>| match millis[row] {
-                // Of whole days, as it should be.
+                // A multiple of whole days, as the type requires.
                 day if day.rem_euclid(86_400_000) == 0 => write_date(out, day / 86_400_000),
                 moment => write_moment(out, moment, 1_000),
             })
@@ -150,7 +150,7 @@ pub(in super::super) fn column<'a>(array: &'a dyn Array, delimiter: u8) -> Optio
     Some(Column { cells, nulls: array.logical_nulls() })
 }
 
-/// Cells that a function writes.
+/// Cells written by a function.
 struct By<F>(F);
 
 impl<'a, F: Fn(usize, &mut Vec<u8>) + Sync + 'a> By<F> {
@@ -167,7 +167,7 @@ impl<F: Fn(usize, &mut Vec<u8>) + Sync> Cells for By<F> {
     }
 }
 
-/// Whole numbers, as a sign and digits.
+/// Integers, written as a sign and digits.
 trait Whole: Copy + Sync {
     fn is_negative(self) -> bool;
     fn digits(self) -> u64;
@@ -213,7 +213,7 @@ fn float<T: std::fmt::Debug + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> 
     By::new(move |row, out: &mut Vec<u8>| shortest(values[row], out))
 }
 
-/// In the fewest digits that are read as the same number, and never as a whole one.
+/// Writes the fewest digits that are read as the same float, and never as an integer.
 fn shortest<T: std::fmt::Debug>(value: T, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = write!(out, "{value:?}");
@@ -224,7 +224,7 @@ where
     T::Native: Sync,
 {
     By::new(move |row, out: &mut Vec<u8>| match values[row].is_zero() && scale < 0 {
-        // Arrow appends the zeros of the scale to this one too.
+        // Arrow appends the zeros of the scale to a zero too.
         true => out.push(b'0'),
         false => out.extend(T::format_decimal(values[row], precision, scale).as_bytes()),
     })
@@ -244,7 +244,7 @@ fn times<T: Into<i64> + Copy + Sync>(parts: &[T], a_second: i64) -> Box<dyn Cell
     By::new(move |row, out: &mut Vec<u8>| write_time(out, parts[row].into(), a_second))
 }
 
-/// Moments of a zone are written as of UTC.
+/// Timestamps; those with a time zone are written as UTC.
 fn moments(parts: &[i64], a_second: i64, has_zone: bool) -> Box<dyn Cells + '_> {
     By::new(move |row, out: &mut Vec<u8>| {
         write_moment(out, parts[row], a_second);
@@ -252,18 +252,18 @@ fn moments(parts: &[i64], a_second: i64, has_zone: bool) -> Box<dyn Cells + '_> 
     })
 }
 
-/// Bytes, two digits each.
+/// Writes each byte as two hexadecimal digits.
 fn hexadecimal(bytes: &[u8], out: &mut Vec<u8>) {
     for byte in bytes {
         let _ = write!(out, "{byte:02x}");
     }
-    // Without quotes it would be a null.
+    // Without quotes, it would be read as null.
     if bytes.is_empty() {
         out.extend(b"\"\"");
     }
 }
 
-/// A text, in quotes if it could be read as something else without them; also an empty one, which is not null.
+/// Writes a text. It is quoted if it would be read as something else without quotes, or as null because it is empty.
 pub(super) fn text(text: &str, delimiter: u8, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     let is_special = |&byte: &u8| byte == delimiter || byte == b'"' || byte == b'\n' || byte == b'\r';

@@ -7,7 +7,7 @@ use super::packed::{Output, Packing};
 use super::{Unwritten, cells, lines};
 use crate::text;
 
-/// Whether Parquet files can be written and hold columns of this type.
+/// Whether Parquet files can be written and support columns of this type.
 #[cfg(feature = "parquet")]
 fn fits_parquet(of: &DataType) -> bool {
     super::parquet::misfit(of).is_none()
@@ -18,7 +18,7 @@ fn fits_parquet(_: &DataType) -> bool {
     false
 }
 
-/// A writer of the names of the columns, and then of rows.
+/// Returns a writer that writes the names of the columns, and then rows.
 pub(super) fn writer(
     output: Output,
     schema: &SchemaRef,
@@ -45,7 +45,7 @@ pub(super) fn writer(
 
 fn format(rows: &RecordBatch, delimiter: u8, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let columns = rows.columns().iter().map(|array| cells::column(array, delimiter));
-    // Others were refused with the schema.
+    // Other types were refused when the schema was checked.
     let columns = columns.collect::<Option<Vec<_>>>();
     let columns = columns.ok_or_else(|| Unwritten::Because("a batch is of another schema than the output".into()))?;
     for row in 0..rows.num_rows() {

@@ -1,13 +1,13 @@
-//! Which columns of a Parquet row group are written without a dictionary.
+//! Decides which columns of a Parquet row group are written without a dictionary.
 //!
-//! Parquet's encoder begins each column of a row group with a dictionary, looks every value up in it, and gives it up
-//! when it has 1 MiB. For columns of mostly distinct values that work is lost, and files are larger. So a column has no
-//! dictionary if nearly all values of a sample differ (every n-th row, about 2^12 of them), and if runs of equal values
-//! are short, as those of the keys of a joined table are.
+//! Parquet's encoder begins each column of a row group with a dictionary, looks up every value in it, and abandons it
+//! when it exceeds 1 MiB. For columns with mostly distinct values, that work is wasted and files become larger. So a
+//! column is written without a dictionary if nearly all values of a sample differ (every n-th row, about 2^12 rows),
+//! and if runs of equal values are short, as in the keys of a joined table.
 //!
-//! zstd compresses short runs better than a dictionary: runs of 2 to 32 random or ascending numbers took 0.3 to 0.8 of
-//! its bytes, and 0.4 to 0.7 of its time. The choice depends on the rows of the group alone, so files are equal for any
-//! number of threads.
+//! zstd compresses short runs better than a dictionary does: runs of 2 to 32 random or ascending numbers took 0.3 to
+//! 0.8 of its bytes, and 0.4 to 0.7 of its time. The choice depends only on the rows of the group, so files are equal
+//! for any number of threads.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,15 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{ArrowNativeType, OffsetBuffer};
 use arrow_schema::DataType;
 
-/// About the number of rows in a sample.
+/// The approximate number of rows in a sample.
 const SAMPLE: usize = 1 << 12;
-/// Rows of a short run, at most, on average.
+/// The greatest average length of short runs.
 const RUN: usize = 32;
-/// Per cent of the sample that are distinct if the column has at least some 70,000 values, each as often as others.
+/// The percentage of distinct values in a sample that is exceeded if a column has at least some 70,000 equally frequent
+/// values.
 const DISTINCT: usize = 97;
 
-/// Whether the column of a row group, in pieces, has too many values for a dictionary.
+/// Whether the column of a row group, given in pieces, has too many distinct values for a dictionary.
 pub(super) fn is_distinct(pieces: &[&ArrayRef]) -> bool {
     let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
     // Odd, because runs of equal values often have a power of two as their length.

@@ -1,4 +1,5 @@
-//! Arrow IPC, not packed: blocks (blocks.rs) are on the disk as they are in memory, and readers may map the file.
+//! Arrow IPC without compression: blocks (blocks.rs) have the same layout on disk as in memory, and readers may map the
+//! file.
 
 use std::io::{BufWriter, Write};
 
@@ -10,7 +11,7 @@ use super::blocks::{Blocks, Size};
 use super::write_back::WriteBack;
 use super::{Unwritten, unknown};
 
-/// A batch of the file.
+/// The maximum size of a batch of the file.
 const BLOCK: Size = Size { rows: 1 << 17, bytes: 4 << 20 };
 
 pub(super) struct Writer {
@@ -40,7 +41,7 @@ impl Writer {
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
         self.blocks.finish(|block| Ok::<_, Unwritten>(self.form.write(&block.batch()?)?))?;
-        // It writes the end before it hands back the file.
+        // The writer writes the footer before it returns the file.
         let mut file = match self.form {
             Form::File(writer) => writer.into_inner()?,
             Form::Stream(writer) => writer.into_inner()?,

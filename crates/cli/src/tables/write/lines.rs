@@ -1,4 +1,4 @@
-//! Text: blocks (blocks.rs) are formatted and packed by all threads, and written in order by one (pipeline.rs).
+//! Text: all threads format and compress blocks (blocks.rs), and one thread writes them in order (pipeline.rs).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,9 +10,9 @@ use super::blocks::{Block, Blocks, Size};
 use super::packed::{Output, Packed, Packing, gzip};
 use super::pipeline::Pipeline;
 
-/// Rows that a thread formats at a time.
+/// The rows that a thread formats at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
-/// Bytes that they and their text take, if most fields are numbers of many digits.
+/// The bytes of these rows and their text, if most fields are numbers with many digits.
 const TAKEN: u64 = 8 << 20;
 
 /// Appends the lines of some rows to a text.
@@ -29,12 +29,13 @@ struct Lines {
     /// Whether nothing was written.
     is_empty: bool,
     pipeline: Pipeline<Vec<u8>, Packed>,
-    /// Texts that were written, whose memory is used again.
+    /// Buffers of texts that were written, to be reused.
     spare: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Writer {
-    /// Text that begins with `head`. `memory` bytes may be used; the text does not depend on it.
+    /// Creates a writer of a text that begins with `head`. `memory` is the limit in bytes; the text does not depend on
+    /// it.
     pub(super) fn new(
         output: Output,
         schema: &SchemaRef,
@@ -84,7 +85,7 @@ impl Lines {
         self.put(move |text| format(&block.batch()?, text))
     }
 
-    /// Writes what `format` appends to a text.
+    /// Starts a task that formats a text with `format`, and compresses it for gzip.
     fn put(
         &mut self,
         format: impl FnOnce(&mut Vec<u8>) -> Result<(), Unwritten> + Send + 'static,

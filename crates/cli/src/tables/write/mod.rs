@@ -1,22 +1,22 @@
-//! Writing tables, batch by batch: the format is that of the output's extension, and stdout gets CSV.
+//! Writes tables, one batch at a time. The extension of the output determines the format; stdout is CSV.
 //!
 //! ```text
 //! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
 //! .arrow, .feather, .ipc        ipc.rs       a file;  .arrows a stream
 //! .npy                          npy.rs       an array, or records
-//! .ndjson, .jsonl               ndjson.rs    an object a line
+//! .ndjson, .jsonl               ndjson.rs    one object per line
 //! .csv, .txt, .tsv, .tab        csv.rs       text
 //!
-//! pipeline.rs  tasks on all threads, whose results are written in order
-//! lines.rs     text and NDJSON: blocks are formatted by all threads
-//! packed.rs    both packed, with a further .gz or .zst
-//! blocks.rs    what is encoded at a time: it depends on the rows alone
-//! regular.rs   arrays in one form: they depend on their rows alone
-//! write_back.rs  files that reach the disk while the command runs
+//! pipeline.rs    tasks on all threads, whose results are written in order
+//! lines.rs       text and NDJSON: all threads format blocks
+//! packed.rs      compresses text and NDJSON, for outputs with a further .gz or .zst
+//! blocks.rs      rows that are encoded at a time; the blocks depend only on the rows
+//! regular.rs     normalizes arrays, so that they depend only on their rows
+//! write_back.rs  starts writing to the disk while the command runs
 //! ```
 //!
-//! A file appears under its name when it is whole: until then, and for good where something fails, what was there
-//! stays.
+//! A file gets its name only when it is complete. Until then, and if an error occurs, an existing file of that name is
+//! kept.
 
 mod blocks;
 pub(super) mod cells;
@@ -57,7 +57,7 @@ pub(crate) use npy::FLAG;
 use packed::Packing;
 use write_back::WriteBack;
 
-/// What is written under a name.
+/// The formats of output files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Parquet,
@@ -68,7 +68,7 @@ pub(crate) enum Form {
     Text { delimiter: u8, packing: Packing },
 }
 
-/// The format of a name's extension, if it can be written here.
+/// The format for the extension of a name, if this build can write it.
 pub(crate) fn form_of(path: &Path) -> Option<Form> {
     let extension =
         |path: &Path| path.extension().map_or(Some(String::new()), |e| Some(e.to_str()?.to_ascii_lowercase()));
@@ -90,12 +90,12 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
     }
 }
 
-/// Whether a table that goes there is written as text; stdout if there is no path.
+/// Whether a table is written as text to this output; stdout if there is no path.
 pub(crate) fn is_text(output: Option<&Path>) -> bool {
     output.is_none_or(|path| matches!(form_of(path), Some(Form::Text { .. })))
 }
 
-/// The name of an output, for options.
+/// Parses the name of an output.
 pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
     let path = PathBuf::from(name);
     match form_of(&path) {
@@ -108,10 +108,10 @@ pub(crate) fn output_file(name: &str) -> std::result::Result<PathBuf, String> {
     }
 }
 
-/// Where batches go.
+/// The output of batches.
 pub(crate) struct Sink {
     writer: Writer,
-    /// None for stdout.
+    /// `None` for stdout.
     target: Option<Target>,
     rows: u64,
 }
@@ -132,7 +132,7 @@ enum Writer {
 /// Why something was not written.
 enum Unwritten {
     Io(io::Error),
-    /// What stands against it, after the output's name.
+    /// The reason, to follow the output's name.
     Because(String),
 }
 
@@ -143,12 +143,12 @@ impl From<io::Error> for Unwritten {
 }
 
 impl Sink {
-    /// A file, or stdout, for batches of this schema.
+    /// Creates a file, or uses stdout, for batches with this schema.
     pub(crate) fn create(path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
         Sink::within(u64::MAX, path, schema)
     }
 
-    /// The same, where `memory` bytes of memory may be used. What is written is the same, too.
+    /// As `create`, with a memory limit in bytes, on which the output does not depend.
     pub(crate) fn within(memory: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
         // Encoders do not check allocations.
         end_when_short();
@@ -157,7 +157,7 @@ impl Sink {
             let writer = csv::writer(stdout, schema, b',', Packing::Not, memory).map_err(|why| failed(None, why))?;
             return Ok(Sink { writer: Writer::Lines(writer), target: None, rows: 0 });
         };
-        // Others were refused as options.
+        // Other extensions were refused when options were parsed.
         let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
         let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
         let target = Some(Target { path: path.into(), file: whole });
@@ -180,12 +180,12 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes what is left and gives the file its name. How many rows were written.
+    /// Writes the remaining rows and gives the file its name. Returns the number of rows.
     pub(crate) fn finish(self) -> Result<u64> {
         self.flush()?.finish()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     pub(crate) fn flush(self) -> Result<Flushed> {
         let written = guarded(|| match self.writer {
             #[cfg(feature = "parquet")]
@@ -199,14 +199,14 @@ impl Sink {
     }
 }
 
-/// What is wholly written, and has no name yet.
+/// An output that is complete, but does not have its name yet.
 pub(crate) struct Flushed {
     target: Option<Target>,
     rows: u64,
 }
 
 impl Flushed {
-    /// Gives the file its name. How many rows are in it.
+    /// Gives the file its name. Returns the number of rows.
     pub(crate) fn finish(self) -> Result<u64> {
         if let Some(target) = self.target {
             target.file.finish().map_err(|error| Failure::io(&target.path, &error))?;
@@ -261,12 +261,12 @@ pub(crate) fn csv_of_table(table: &Table) -> Result<Vec<u8>> {
     Ok(std::mem::take(&mut text.0.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// What `write` returns; a panic of an encoder on columns that it does not know is an error.
+/// Returns the result of `write`; a panic of an encoder on types that it does not support becomes an error.
 fn guarded<T>(write: impl FnOnce() -> std::result::Result<T, Unwritten>) -> std::result::Result<T, Unwritten> {
     caught(write).unwrap_or_else(|reason| Err(Unwritten::Because(unknown(&reason))))
 }
 
-/// What an error of an encoder is called.
+/// The message for an error of an encoder.
 fn unknown(reason: &str) -> String {
     format!("this format does not hold all of the columns ({reason}): write another format, or remove columns")
 }
@@ -274,7 +274,7 @@ fn unknown(reason: &str) -> String {
 fn failed(target: Option<&Target>, why: Unwritten) -> Failure {
     match (target, why) {
         (None, Unwritten::Io(error)) => out::stdout_failed(&error),
-        // A pipe that was named by `-o` may be closed early like any other.
+        // A pipe that `-o` names may be closed early, like stdout.
         (Some(_), Unwritten::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
         (Some(target), Unwritten::Io(error)) => Failure::io(&target.path, &error),
         (None, Unwritten::Because(why)) => Failure::Input(format!("stdout: {why}")),

@@ -1,4 +1,4 @@
-//! NDJSON: an object a line. Nulls have no field, and numbers that are not finite are nulls.
+//! NDJSON: one object per line. Null fields are omitted, and numbers that are not finite are written as null.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ fn format(rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(writer.finish()?)
 }
 
-/// Moments, periods and decimals as in CSV: Arrow has neither zones by name nor years above 9999, and writes a decimal of
-/// zero as 000 if its scale is negative, which JSON does not allow.
+/// Formats timestamps, periods and decimals as in CSV. Arrow supports neither named time zones nor years above 9999,
+/// and writes a decimal zero with a negative scale as 000, which JSON does not allow.
 #[derive(Debug)]
 struct AsText;
 
@@ -49,7 +49,7 @@ impl EncoderFactory for AsText {
     }
 }
 
-/// Cells without characters that JSON escapes.
+/// Cells whose text has no characters that JSON escapes.
 struct Cell<'a> {
     cells: Box<dyn Cells + 'a>,
     is_quoted: bool,

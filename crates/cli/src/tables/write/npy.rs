@@ -1,9 +1,9 @@
-//! `.npy`: a plain array of one column, records of several. Numbers, booleans and ASCII text of one width.
+//! `.npy`: a plain array for one column, records for several. Supports numbers, booleans and ASCII text of one width.
 //!
 //! ```text
-//! nulls     an error. Of a field with the metadata FLAG: zeros, and after them a field that is false, of the name that
-//!           the metadata has
-//! length    known at the end: the header is written again then. It has space for any length after the shape, as NumPy's
+//! nulls     an error, except in fields with the metadata FLAG: these have zeros for nulls, and are followed by a
+//!           boolean field, which is false for nulls and has the name that the metadata states
+//! length    known at the end, when the header is written again. The header is padded for any length, as in NumPy
 //! ```
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::text;
 use super::Unwritten;
 use super::blocks::{Blocks, Size};
 
-/// Rows that are put together at a time, and those of a thread.
+/// The maximum size of the rows that are converted at a time, and of those that one thread converts.
 const BLOCK: Size = Size { rows: 1 << 18, bytes: 4 << 20 };
 const PIECE: usize = 1 << 14;
 
@@ -40,7 +40,7 @@ struct Rows {
 
 struct Column {
     name: String,
-    /// Bytes of a value.
+    /// The bytes of a value.
     width: usize,
     has_flag: bool,
 }
@@ -62,7 +62,7 @@ impl Writer {
         let descr = match &codes[..] {
             [(_, (code, _))] => format!("'{code}'"),
             codes => {
-                // Names are Python's strings.
+                // Names are written as Python string literals, without escapes.
                 let plain = |name: &str| {
                     name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'\'' && byte != b'\\')
                 };
@@ -127,7 +127,7 @@ impl Rows {
             let mut at = 0;
             for (array, column) in columns() {
                 let array = array.slice(i * PIECE, PIECE.min(rows - i * PIECE));
-                // Blocks have zeros under nulls.
+                // Blocks have zeros in place of nulls.
                 fill(&array, piece, at, width);
                 at += column.width;
                 if column.has_flag {
@@ -140,7 +140,7 @@ impl Rows {
     }
 }
 
-/// A type's code and bytes.
+/// The code of a type, and the bytes of its values.
 fn code(data_type: &DataType) -> Option<(String, usize)> {
     let (code, width) = match data_type {
         DataType::Boolean => ("|b1", 1),
@@ -162,7 +162,7 @@ fn code(data_type: &DataType) -> Option<(String, usize)> {
     Some((code.into(), width))
 }
 
-/// Writes a column into rows of `width` bytes, at the same offset of each.
+/// Writes a column into rows of `width` bytes, at offset `at` of each.
 fn fill(column: &ArrayRef, rows: &mut [u8], at: usize, width: usize) {
     macro_rules! numbers {
         ($($name:ident => $type:ty),*) => {
@@ -184,7 +184,7 @@ fn fill(column: &ArrayRef, rows: &mut [u8], at: usize, width: usize) {
                         row[at..at + value.len()].copy_from_slice(value);
                     }
                 }
-                // `new` has refused it.
+                // `new` has refused other types.
                 _ => {}
             }
         };
@@ -196,7 +196,7 @@ fn fill(column: &ArrayRef, rows: &mut [u8], at: usize, width: usize) {
     );
 }
 
-/// An array of one dimension on its way to a file.
+/// Writes a one-dimensional array to a file.
 struct Array<W: Write + Seek> {
     writer: BufWriter<W>,
     descr: String,
@@ -204,7 +204,7 @@ struct Array<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> Array<W> {
-    /// Begins an array of elements of this type at the start of a file.
+    /// Begins an array with elements of this type at the start of a file.
     fn begin(file: W, descr: String) -> io::Result<Array<W>> {
         let mut writer = BufWriter::with_capacity(1 << 16, file);
         writer.write_all(&header(&descr, 0))?;
@@ -217,7 +217,7 @@ impl<W: Write + Seek> Array<W> {
         self.writer.write_all(elements)
     }
 
-    /// Writes what is left, and the length.
+    /// Writes the remaining elements, and the length.
     fn finish(mut self) -> io::Result<()> {
         self.writer.seek(SeekFrom::Start(0))?;
         self.writer.write_all(&header(&self.descr, self.length))?;
@@ -225,14 +225,14 @@ impl<W: Write + Seek> Array<W> {
     }
 }
 
-/// A header of version 1.0, with space for a length of 21 digits, up to a multiple of 64 bytes.
+/// A header of version 1.0, with space for a length of 21 digits, padded to a multiple of 64 bytes.
 fn header(descr: &str, length: u64) -> Vec<u8> {
     const DIGITS: usize = 21;
     let length = length.to_string();
     let space = " ".repeat(DIGITS - length.len());
     let mut text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({length},), }}{space}");
     let start = 10;
-    // `Writer::new` returned an error for more than a header holds.
+    // `Writer::new` returned an error if the header would be too long.
     let size = (start + text.len() + 1).next_multiple_of(64) - start;
     text.push_str(&" ".repeat(size - text.len() - 1));
     text.push('\n');
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// What `numpy.save` writes for arrays of these types, as far as the elements (NumPy 2).
+    /// `numpy.save` (NumPy 2) writes the same headers for arrays of these types.
     #[test]
     fn headers_are_those_of_numpy() {
         let one = "{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }";

@@ -1,13 +1,13 @@
-//! Text on its way into a file, packed by gzip or zstd or not.
+//! Writes text to a file, optionally compressed by gzip or zstd.
 //!
-//! Gzip is packed block by block, each a member of its own, as `bgzip` does, so that threads can pack; zstd in one frame,
-//! because some programs do not read several.
+//! Gzip is compressed block by block, each a member of its own, as `bgzip` does, so that several threads can compress.
+//! zstd is compressed as one frame, because some programs do not read several.
 
 use std::io::{self, BufWriter, Write};
 
 pub(super) type Output = Box<dyn Write + Send>;
 
-/// What text is packed by.
+/// The compression of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Not,
@@ -31,7 +31,7 @@ impl Packed {
         })
     }
 
-    /// Writes a block of text, or the member that [`gzip`] makes of it.
+    /// Writes a block of text, or for gzip the member that [`gzip`] compressed it to.
     pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Packed::Plain(output) | Packed::Gzip(output) => output.write_all(bytes),
@@ -47,7 +47,7 @@ impl Packed {
     }
 }
 
-/// A member of a gzip file.
+/// Compresses a block to a member of a gzip file.
 pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let packed = Vec::with_capacity(bytes.len() / 2);
     let mut encoder = flate2::write::GzEncoder::new(packed, flate2::Compression::default());

@@ -1,14 +1,14 @@
-//! Parquet: row groups are encoded at the same time, and written in order by one thread (pipeline.rs).
+//! Parquet: row groups are encoded in parallel, and one thread writes them in order (pipeline.rs).
 //!
 //! ```text
-//! groups      each on one thread, if memory allows one for every thread. A thread that waited for others to encode columns
-//!             would begin other work meanwhile, and the groups behind would wait for this one
-//! columns     otherwise, and of the first groups, as there may be no more: on all threads
-//! row group   blocks (blocks.rs) until it has 2^20 rows or 16 MiB, so that one is in memory under any limit
-//! block       the rows that an encoder gets at a time, after each of which it decides on pages and dictionaries
+//! groups      each encoded by one thread, if there is memory for one group per thread. A thread that waited for others
+//!             to encode columns would begin other work meanwhile, and later groups would wait for this one
+//! columns     otherwise encoded by all threads; also those of the first groups, because there may be few groups
+//! row group   blocks (blocks.rs) up to 2^20 rows or 16 MiB, so that one fits in memory under any limit
+//! block       the rows that an encoder gets at a time; after each block it decides on pages and dictionaries
 //! ```
 //!
-//! Packed by zstd at its level 1; with dictionaries where they pay (dictionaries.rs).
+//! Compressed by zstd at level 1; with dictionaries if they save space (dictionaries.rs).
 
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,11 +33,11 @@ use super::pipeline::Pipeline;
 use super::write_back::WriteBack;
 use super::{Unwritten, unknown};
 
-/// Rows that are encoded at a time.
+/// The maximum size of the rows that are encoded at a time.
 const BLOCK: Size = Size { rows: 1 << 15, bytes: 1 << 20 };
-/// Bytes of a row group, as rows are counted.
+/// The maximum size of a row group, in bytes of its rows.
 const GROUP: usize = 16 << 20;
-/// Bytes that the encoder of a column takes at most for a usual type: a dictionary and a page, 1 MiB each.
+/// The most memory of the encoder of a column with a usual type: a dictionary and a page, 1 MiB each.
 const ENCODER: u64 = 2 << 20;
 
 pub(super) struct Writer {
@@ -46,7 +46,7 @@ pub(super) struct Writer {
 }
 
 type Output = SerializedFileWriter<BufWriter<WriteBack>>;
-/// The columns of a row group; of nested columns, the chunk of each leaf.
+/// The encoded columns of a row group; a nested column has one chunk per leaf.
 type Encoded = Box<dyn Iterator<Item = Result<Vec<ArrowColumnChunk>, Unwritten>> + Send>;
 
 struct Groups {
@@ -54,37 +54,37 @@ struct Groups {
     pipeline: Pipeline<Encoded, Output>,
     /// Whether a row group may be filled while another is encoded.
     overlap: bool,
-    /// The first row group that is encoded by one thread.
+    /// The number of the first row group that is encoded by one thread.
     alone: usize,
     /// The row group that is being filled, with its rows and bytes.
     blocks: Vec<Arc<Prepared>>,
     rows: usize,
     bytes: usize,
-    /// The number of row groups before it.
+    /// The number of earlier row groups.
     before: usize,
 }
 
 /// How columns are encoded.
 struct Columns {
     schema: SchemaRef,
-    /// For each column one with dictionaries and one without: an encoder takes some 100 KB, so those of a column are
-    /// made when it is encoded.
+    /// For each column, a factory with dictionaries and one without. An encoder takes some 100 KB, so it is created
+    /// when its column is encoded.
     factories: Vec<[ArrowRowGroupWriterFactory; 2]>,
-    /// Columns of a row group that are encoded at a time.
+    /// The number of columns of a row group that are encoded at a time.
     encoders: usize,
 }
 
-/// A block of which a thread makes one batch soon: until then, its pieces keep larger batches in memory.
+/// A block that a thread combines to one batch soon; until then, its pieces keep larger batches in memory.
 struct Prepared(Mutex<(Option<Block>, Result<RecordBatch, String>)>);
 
 impl Writer {
-    /// For batches of this schema. `memory` bytes may be used; the file is the same whatever they are.
+    /// Creates a writer for batches with this schema. `memory` is the limit in bytes; the file does not depend on it.
     pub(super) fn new(file: WriteBack, schema: &SchemaRef, memory: u64) -> Result<Writer, Unwritten> {
         let level = ZstdLevel::try_new(1)?;
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
-        // So that readers know types that Parquet has no name for.
+        // So that readers can restore types for which Parquet has no equivalent.
         add_encoded_arrow_schema_to_metadata(schema, &mut properties);
-        // By itself, so that the column is named which Parquet has no type for.
+        // Converts each field separately, so that the error names the column that Parquet does not support.
         for field in schema.fields() {
             if let Some(reason) = misfit(field.data_type()) {
                 return Err(refused(field, reason));
@@ -104,7 +104,7 @@ impl Writer {
         let factories = schema.fields().iter().map(both).collect::<Result<Vec<_>, _>>()?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), root_of(schema)?, properties.clone())?;
         let threads = rayon::current_num_threads();
-        // A group takes its bytes once more when it is encoded.
+        // While a group is encoded, it takes its bytes twice.
         let fitting = usize::try_from(memory / 4 / (2 * GROUP as u64)).unwrap_or(usize::MAX);
         let at_once = (threads + 2).min(fitting.saturating_sub(1)).max(1);
         let alone = if at_once > threads { threads } else { usize::MAX };
@@ -139,7 +139,8 @@ fn root_of(schema: &Schema) -> Result<TypePtr, ParquetError> {
     Ok(ArrowSchemaConverter::new().convert(schema)?.root_schema_ptr())
 }
 
-/// How many columns are encoded at once: enough to keep all threads busy, and as many as a fourth of the memory holds.
+/// The number of columns that are encoded at once: enough to keep all threads busy, but at most what fits in a fourth
+/// of the memory.
 fn encoders(memory: u64, threads: usize) -> usize {
     usize::try_from(memory / 4 / ENCODER).unwrap_or(usize::MAX).clamp(1, 4 * threads)
 }
@@ -157,7 +158,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Has the row group that was filled encoded and written, if it has rows.
+    /// Starts encoding and writing the current row group, if it has rows.
     fn end_group(&mut self) -> Result<(), Unwritten> {
         let blocks = std::mem::take(&mut self.blocks);
         (self.rows, self.bytes) = (0, 0);
@@ -173,7 +174,8 @@ impl Groups {
             let all = move || Ok(Box::new(columns.encoded(number, blocks)?.collect::<Vec<_>>().into_iter()) as Encoded);
             return self.pipeline.push(all);
         }
-        // A few columns are encoded while the group is written, so that it is not encoded in memory as a whole.
+        // A few columns are encoded at a time while the group is written, so that the encoded group is never in memory
+        // as a whole.
         self.pipeline.push(move || Ok(Box::new(columns.encoded(number, blocks)?)))?;
         self.pipeline.wait(0)
     }
@@ -194,7 +196,7 @@ impl Columns {
         }))
     }
 
-    /// The same, encoded by this thread.
+    /// As `encoded`, by the calling thread alone.
     fn encoded_alone(
         &self,
         number: usize,
@@ -204,7 +206,8 @@ impl Columns {
         Ok((0..self.factories.len()).map(|place| self.guarded_column(number, place, &blocks)).collect())
     }
 
-    /// The column at `place` in a row group. A panic is caught on the thread where it occurs, so that it is not printed.
+    /// Encodes the column at `place` in a row group. A panic is caught on the thread where it occurs, so that it is not
+    /// printed.
     fn guarded_column(
         &self,
         number: usize,
@@ -215,7 +218,7 @@ impl Columns {
         encoded.map_err(|reason| refused(self.schema.field(place), &reason))
     }
 
-    /// The column at `place` in a row group.
+    /// Encodes the column at `place` in a row group.
     fn column(
         &self,
         number: usize,
@@ -241,7 +244,7 @@ impl Prepared {
         Prepared(Mutex::new((Some(block), Err("its rows cannot be put together".into()))))
     }
 
-    /// The rows of the block. The first call puts them together.
+    /// The rows of the block as a batch, which the first call creates.
     fn batch(&self) -> Result<RecordBatch, Unwritten> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = state.0.take() {
@@ -279,7 +282,8 @@ fn text(error: ParquetError) -> String {
     error.to_string()
 }
 
-/// What a type has that Parquet does not, where its encoder would say so in words of its own, or not before it has rows.
+/// The part of a type that Parquet does not support, if its encoder would report that unclearly, or only when there are
+/// rows.
 pub(super) fn misfit(of: &DataType) -> Option<&'static str> {
     use DataType::*;
     match of {
@@ -293,7 +297,7 @@ pub(super) fn misfit(of: &DataType) -> Option<&'static str> {
             misfit(of.data_type())
         }
         RunEndEncoded(_, of) => misfit(of.data_type()),
-        // They would be written, but parquet's reader fails on them.
+        // These could be written, but parquet's reader fails on them.
         Dictionary(_, of) if matches!(**of, Null | Boolean) => Some("a dictionary of nulls or booleans"),
         Dictionary(_, of) if of.is_nested() && !matches!(**of, Struct(_)) => Some("a dictionary of nested values"),
         Dictionary(_, of) => misfit(of),
@@ -302,7 +306,7 @@ pub(super) fn misfit(of: &DataType) -> Option<&'static str> {
     }
 }
 
-/// A column that Parquet does not take.
+/// The error for a column that Parquet does not support.
 fn refused(field: &Field, reason: &str) -> Unwritten {
     let (name, of) = (field.name(), field.data_type());
     let advice = "write .arrow, or remove the column";

@@ -1,5 +1,5 @@
-//! Tasks on all threads of the pool, whose results one thread writes in the order of the tasks, while the caller makes
-//! the rows of the next ones.
+//! Runs tasks on all threads of the pool; one thread writes their results in order, while the caller makes the rows of
+//! the next tasks.
 //!
 //! ```text
 //! caller   push(task)      waits if too many are unwritten
@@ -25,7 +25,7 @@ pub(super) struct Pipeline<T, W> {
 }
 
 impl<T: Send + 'static, W: Send + 'static> Pipeline<T, W> {
-    /// At most `at_once` results are unwritten at a time, at least one. `write` writes a result to `to`.
+    /// Creates a pipeline with at most `at_once` unwritten results, but at least one. `write` writes a result to `to`.
     pub(super) fn new(
         at_once: usize,
         mut to: W,
@@ -37,7 +37,7 @@ impl<T: Send + 'static, W: Send + 'static> Pipeline<T, W> {
             for result in of_tasks {
                 let result = result.recv().map_err(|_| ended_early())??;
                 guarded(|| write(&mut to, result))?;
-                // The caller may have ended with an error of its own.
+                // The caller may have returned early because of an error.
                 let _ = is_written.send(());
             }
             Ok(to)
@@ -81,7 +81,7 @@ impl<T: Send + 'static, W: Send + 'static> Pipeline<T, W> {
         self.end()
     }
 
-    /// What the writer returned.
+    /// Waits for the writer thread, and returns its result.
     fn end(&mut self) -> Result<W, Unwritten> {
         self.results = None;
         self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or_else(|| Err(ended_early()))
@@ -92,7 +92,7 @@ fn ended_early() -> Unwritten {
     Unwritten::Because("a thread ended early".into())
 }
 
-/// The next message. A thread of the pool runs tasks while it waits, as there may be no other one.
+/// Waits for the next message. A thread of the pool runs tasks while it waits, because it may be the only one.
 fn wait_for(messages: &Receiver<()>) -> Result<(), RecvError> {
     if rayon::current_thread_index().is_none() {
         return messages.recv();
@@ -135,7 +135,7 @@ mod tests {
         };
         for at_once in [1, 3, 50] {
             assert!(run(at_once).is_ok_and(|all| all == (100..200).collect::<Vec<_>>()));
-            // From a thread of a pool that has no other one.
+            // Called from the only thread of a pool.
             let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
             assert!(alone.install(|| run(at_once)).is_ok_and(|all| all.len() == 100));
         }

@@ -1,13 +1,13 @@
-//! Arrays in one form: equal rows of a type have equal buffers, whatever they were cut from or computed by.
+//! Normalizes arrays: equal rows of a type have equal buffers, however the arrays were cut or computed.
 //!
 //! ```text
-//! nulls      a bitmap only if there is a null; rows of a null struct are null in its fields
-//! under one  zeros, and no text or elements
-//! offsets    from zero
-//! views      of one buffer, which has their texts in order
+//! nulls        a bitmap only if there is a null; the fields of a null struct are null
+//! null values  zeros; no text or elements
+//! offsets      begin at zero
+//! views        refer to one buffer, which has their texts in order
 //! ```
 //!
-//! What it is not: a change of dictionaries. Their values and the order of these are kept, as readers may know them.
+//! Dictionaries are not normalized: their values and the order of these are kept, because readers may rely on them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Mutable
 use arrow_schema::{ArrowError, DataType};
 use koel_arrow::take;
 
-/// The same rows in that form. Those that `hidden` names null are so too.
+/// The same rows in normalized form. Rows that are null in `hidden` become null too.
 pub(super) fn regular(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Result<ArrayRef, ArrowError> {
     let nulls = NullBuffer::union(array.nulls(), hidden).filter(|nulls| nulls.null_count() > 0);
     let nulls = nulls.map(|nulls| NullBuffer::new(fresh(nulls.inner())));
@@ -65,7 +65,7 @@ pub(super) fn regular(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Result<A
     })
 }
 
-/// The same bits, from the first bit of a buffer on, and zeros behind them.
+/// Copies bits to the start of a new buffer, followed by zeros.
 fn fresh(bits: &BooleanBuffer) -> BooleanBuffer {
     let mut fresh = BooleanBufferBuilder::new(bits.len());
     fresh.append_buffer(bits);
@@ -93,7 +93,7 @@ fn numbers(array: &ArrayRef, width: Option<usize>, nulls: Option<NullBuffer>) ->
     Ok(arrow_array::make_array(regular.build()?))
 }
 
-/// Keys alone: values, which all blocks share, would be validated once more with each of them.
+/// Normalizes only the keys: all blocks share the values, which would be validated again with each block.
 fn names<K: ArrowDictionaryKeyType>(
     array: &DictionaryArray<K>,
     nulls: Option<&NullBuffer>,
@@ -114,7 +114,7 @@ fn texts<T: ByteArrayType>(array: &GenericByteArray<T>, nulls: Option<NullBuffer
         }
         _ => {}
     }
-    // Only the text of these rows, which is validated once more.
+    // Keeps only the text of these rows; it is validated again.
     let (first, last) = (offsets[0].as_usize(), offsets[array.len()].as_usize());
     let values = array.values().slice_with_length(first, last - first);
     let offsets = OffsetBuffer::from_lengths(offsets.lengths());
@@ -145,7 +145,7 @@ fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, nulls: Option<NullBuffe
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, nulls)?))
 }
 
-/// The elements of lists that are not null, and where those of each begin.
+/// The elements of lists that are not null, and the offset of each list.
 fn elements<O: OffsetSizeTrait>(
     offsets: &OffsetBuffer<O>,
     values: &ArrayRef,

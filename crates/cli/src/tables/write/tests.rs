@@ -1,4 +1,4 @@
-//! What is written depends on the rows alone.
+//! The bytes of a file depend only on the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,16 @@ use arrow_schema::{DataType, Field, Fields};
 
 use super::*;
 
-/// More than a block of any format has, some of which are cut by bytes.
+/// More than a block of any format has; some blocks end because of their bytes.
 const ROWS: usize = 40_000;
 
-/// Random numbers.
+/// The next random number.
 fn next(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize
 }
 
-/// Rows `first..end` of one table. `garbage` is what lies under nulls; with 0 there also are bitmaps where nothing is
-/// null.
+/// Rows `first..end` of the table. `garbage` is stored under nulls; with 0, columns without nulls have bitmaps as well.
 fn rows(first: usize, end: usize, garbage: usize) -> RecordBatch {
     let (all, len) = (|| first..end, end - first);
     let is_null = |row: usize| row % 7 == 3 || (10_000..12_000).contains(&row);
@@ -70,13 +69,13 @@ thread_local! {
         Arc::new((0..41).map(|i| Some("y".repeat(i * i))).collect::<StringArray>());
 }
 
-/// The rows in batches that end at random places.
+/// The rows in batches that end at random positions.
 fn batches(seed: u64) -> Vec<RecordBatch> {
     let (mut state, mut start, mut all) = (seed, 0, Vec::new());
     while start < ROWS {
         let most = [1, 100, 5_000, 60_000][next(&mut state) % 4];
         let end = ROWS.min(start + 1 + next(&mut state) % most);
-        // Some are pieces of larger ones.
+        // Some batches are slices of larger ones.
         let before = next(&mut state) % 3 * 5;
         let before = before.min(start);
         all.push(rows(start - before, end, [0, 2, 3][next(&mut state) % 3]).slice(before, end - start));
@@ -125,7 +124,7 @@ fn form_is_built(name: &str) -> bool {
     cfg!(feature = "parquet") || !name.ends_with(".parquet")
 }
 
-/// Row groups and batches have few bytes, however long their rows are.
+/// The size of row groups and batches is limited in bytes, however long the rows are.
 #[cfg(feature = "parquet")]
 #[test]
 fn long_rows_are_written_in_small_groups() {
@@ -145,7 +144,7 @@ fn long_rows_are_written_in_small_groups() {
     }
 }
 
-/// Types that some encoders panic at.
+/// Some encoders panic on these types.
 #[test]
 fn columns_that_a_format_does_not_hold_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");

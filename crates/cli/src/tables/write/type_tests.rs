@@ -1,4 +1,4 @@
-//! Columns of every type into every format: rows are written and read back, or the column is refused by name.
+//! Writes columns of every type in every format: rows are written and read back, or an error names the column.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit, UnionFields, UnionMo
 use super::super::read::Source;
 use super::super::{TableReading, tests};
 
-/// Types that a file of Arrow may have, and nested ones of them.
+/// The types that an Arrow file may contain, and nested types of them.
 fn types() -> Vec<DataType> {
     use DataType::*;
     let field = |of: &DataType| Arc::new(Field::new("f", of.clone(), true));
@@ -57,7 +57,7 @@ fn types() -> Vec<DataType> {
     let mut all = plain.clone();
     all.push(Struct(Vec::<Field>::new().into()));
     all.push(Dictionary(Box::new(Int8), Box::new(List(field(&Int32)))));
-    // Of nested ones those whose elements are of an odd type, and one of a common type.
+    // Of the nested types, only those with an unusual element type, and one with a common one.
     let is_odd = |of: &&DataType| match of {
         Int32 | Null | Boolean | Utf8View | FixedSizeBinary(0) | Decimal256(..) | Interval(_) => true,
         other => other.is_nested(),
@@ -81,7 +81,7 @@ fn types() -> Vec<DataType> {
     all
 }
 
-/// What is written is read again, with as many rows; or why not.
+/// Writes a batch and reads it again. Returns an error if that fails or if the number of rows differs.
 fn round_trip(path: &Path, batch: &RecordBatch) -> Result<(), String> {
     tests::write(path, std::slice::from_ref(batch))?;
     let read = || Source::open(path, &TableReading::default())?.read(None);
@@ -92,7 +92,7 @@ fn round_trip(path: &Path, batch: &RecordBatch) -> Result<(), String> {
     }
 }
 
-/// What is neither written nor refused by name.
+/// Formats in which a column is neither written nor refused with an error that names it.
 fn faults(folder: &Path, array: ArrayRef) -> Vec<String> {
     let (of, rows) = (array.data_type().clone(), array.len());
     // Together with a column that every format supports.

@@ -1,7 +1,7 @@
-//! A file whose data the system begins to write to the disk while the command still runs.
+//! A file that the system begins to write to the disk while the command is still running.
 //!
-//! A file is named after all of its data is on the disk. Without an early start, that wait was a tenth of a join on 16
-//! cores, with all threads idle.
+//! A file gets its name after all of its data is on the disk. Without an early start, that wait was a tenth of a join
+//! on 16 cores, with all threads idle.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,11 +9,11 @@ use std::io::{self, Write};
 /// Write-back starts after this many bytes.
 const BYTES: u64 = 8 << 20;
 
-/// A file that is written from its beginning.
+/// A file that is written sequentially.
 pub(super) struct WriteBack {
     file: File,
     written: u64,
-    /// The bytes that the system has begun to write to the disk.
+    /// The number of bytes that the system has begun to write to the disk.
     begun: u64,
 }
 
@@ -39,7 +39,7 @@ impl Write for WriteBack {
     }
 }
 
-/// Has the system write these bytes. Pipes, and file systems that do not support this, ignore it.
+/// Makes the system write these bytes to the disk. Pipes, and file systems that do not support this, ignore it.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a call of the system")]
 fn begin(file: &File, start: u64, bytes: u64) {
