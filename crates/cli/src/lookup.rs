@@ -155,7 +155,7 @@ impl Args {
 
     /// Queries that are answered at a time.
     fn chunk(&self) -> usize {
-        /// Bytes per query: two copies of the key, two of the answer, and the position.
+        /// Bytes per query: the key twice, the answer twice, and the position.
         const BYTES: u64 = 48;
         self.memory.map_or(CHUNK, |memory| (memory / 4 / BYTES) as usize)
     }

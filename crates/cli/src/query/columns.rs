@@ -1,4 +1,4 @@
-//! Columns of a file: those that are needed are read, and rows of them are taken by number.
+//! Columns of a file in memory, and rows of them by number.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use crate::tables::{self, Table};
 /// Columns of a file, in memory.
 pub(crate) struct Loaded {
     columns: Vec<Column>,
-    /// What the file says of each.
+    /// The field of each column in the file.
     fields: Vec<Field>,
-    /// Where each is, by its name.
+    /// The position of each column, by its name.
     places: HashMap<String, usize>,
     rows: usize,
 }
 
-/// Columns of a result that come from one file, and under which names.
+/// Columns of a result that come from one file, and their names in the result.
 pub(crate) struct Picked {
     columns: Vec<Column>,
     fields: Vec<Field>,
 }
 
-/// The columns that a command needs: those that come out, and its keys.
+/// The columns that a command reads: those of the result, and its keys.
 pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
     let mut seen: HashSet<&String> = shown.iter().collect();
     let hidden = keys.iter().filter(|key| seen.insert(key));
     shown.iter().chain(hidden).cloned().collect()
 }
 
-/// In how many pieces columns are.
+/// Into how many chunks columns are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pieces {
-    /// As the file has them: rows that are taken one behind the other are found in one of them, mostly.
+    /// As in the file: for rows that are taken in order, which are mostly in the same chunk.
     Many,
-    /// One, which is copied together: for rows that are taken here and there.
+    /// Concatenated to one chunk: for rows that are taken in random order.
     One,
 }
 
@@ -52,7 +52,7 @@ impl Loaded {
         for batch in batches {
             chunks.iter_mut().zip(batch.columns()).for_each(|(chunks, column)| chunks.push(Arc::clone(column)));
         }
-        // Pieces of a column are dropped as soon as it is whole, and not behind all.
+        // The chunks of a column are dropped as soon as they are concatenated, not after all columns.
         let columns: koel_arrow::Result<Vec<Column>> =
             schema.fields().par_iter().zip(chunks).map(|(field, chunks)| column_of(field, chunks, pieces)).collect();
         let columns = columns?;
@@ -68,17 +68,17 @@ impl Loaded {
         self.rows
     }
 
-    /// The column of this name, which was read.
+    /// The column with this name, which must have been read.
     pub(crate) fn column(&self, name: &str) -> Result<Column> {
         Ok(self.columns[self.place(name)?].clone())
     }
 
-    /// The first chunk of the only column, which nothing else has then.
+    /// The first chunk of the only column, without other references to it.
     pub(crate) fn into_only(mut self) -> Option<ArrayRef> {
         self.columns.pop().and_then(|column| column.chunks().first().cloned())
     }
 
-    /// What the file says of a column.
+    /// The field of a column in the file.
     pub(crate) fn field(&self, name: &str) -> Result<&Field> {
         Ok(&self.fields[self.place(name)?])
     }
@@ -89,7 +89,7 @@ impl Loaded {
         Ok(found.ok_or_else(|| koel_arrow::Error::MissingColumn { column: name.into(), there: there() })?)
     }
 
-    /// Puts nulls of a type in place of a column of nulls.
+    /// Replaces a column of nulls by nulls of another type.
     pub(crate) fn put_nulls(&mut self, name: &str, of: &DataType) {
         let columns = self.columns.iter_mut().zip(&mut self.fields);
         for (column, field) in columns.filter(|(column, _)| column.name() == name) {
@@ -114,8 +114,9 @@ impl Loaded {
     }
 }
 
-/// A column of these pieces, or in one, where it fits one: text of more than 2 GiB does not. A column of dictionaries has one,
-/// as some formats allow no more; those that together are more than one holds are exchanged for their values.
+/// Makes a column of these chunks, concatenated if requested and possible: text of more than 2 GiB does not fit in one.
+/// A column of dictionaries has only one, as some formats require; if the dictionaries have too many values together,
+/// they are replaced by their values.
 fn column_of(field: &Field, chunks: Vec<ArrayRef>, pieces: Pieces) -> koel_arrow::Result<Column> {
     let data_type = field.data_type();
     let column = Column::of_chunks(field.name(), data_type, chunks)?;

@@ -47,7 +47,7 @@ impl AggregateSpec {
     }
 }
 
-/// Takes `--agg` apart.
+/// Parses `--agg`.
 pub(crate) fn requested(text: &str) -> std::result::Result<names::List<AggregateSpec>, String> {
     names::items(text, &['=', ':'], aggregate)
 }
@@ -67,14 +67,11 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
     if name == Some("") || column == Some("") {
         return Err("a column has no name: write FUNCTION:COLUMN, or NAME=FUNCTION:COLUMN".into());
     }
-    // What SQL and other tools call them.
-    let known = |name: &str| {
-        let usual = match name {
-            "avg" => "mean",
-            "count_distinct" => "nunique",
-            other => other,
-        };
-        Function::ALL.into_iter().find(|known| known.name() == usual)
+    // The names in SQL and other tools.
+    let usual = match function {
+        "avg" => "mean",
+        "count_distinct" => "nunique",
+        other => other,
     };
     let Some(function) = known(function) else {
         let call = rest.strip_suffix(')').and_then(|call| call.split_once('('));
@@ -113,7 +110,7 @@ impl Options {
         names::all(self.by.as_ref())
     }
 
-    /// Refuses what means nothing without --by.
+    /// Refuses options that require --by.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--by", "--drop-nulls", self.nulls.is_given())
     }
@@ -185,7 +182,7 @@ impl Job<'_> {
         })?;
         let groups = self.kept(groups)?;
         let rows = groups.num_rows();
-        // Of key columns the file may say more than their type, which is wider for much text.
+        // Key columns keep the metadata of the file's fields; their types may be wider, for long texts.
         let mut fields: Vec<Field> = groups.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         for (field, name) in fields.iter_mut().zip(by) {
             *field = table.field(name)?.clone().with_data_type(field.data_type().clone());
@@ -242,7 +239,7 @@ impl Job<'_> {
         all
     }
 
-    /// The groups that have enough rows, with the columns of the result.
+    /// The groups with enough rows, as the columns of the result.
     pub(super) fn kept(&self, groups: RecordBatch) -> koel_arrow::Result<RecordBatch> {
         let by = self.table.by.len();
         let Some(counts) = self.computed().iter().position(AggregateSpec::is_rows).filter(|_| self.min_count > 1)
@@ -294,7 +291,7 @@ fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
     Ok(())
 }
 
-/// The error, with what helps on the command line: columns can be read as other types.
+/// Converts the error, with advice on the command line's options: columns can be read as other types.
 pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
     match &error {
         Error::UnsupportedValue { column, found, .. } if is_text_or_wide(found) => {
@@ -312,7 +309,7 @@ pub(super) fn to_failure(error: Error, is_text: bool) -> Failure {
     }
 }
 
-/// Whether `--types` makes numbers of a column that has no sum: of text, and of decimals of 256 bits.
+/// Whether a column has no sum, but would have one if `--types` converted it: text, and decimals of 256 bits.
 fn is_text_or_wide(of: &DataType) -> bool {
     use DataType::{Decimal256, LargeUtf8, Utf8, Utf8View};
     matches!(plain_type(of), Utf8 | LargeUtf8 | Utf8View | Decimal256(..))

@@ -110,7 +110,7 @@ mod tests {
             assert_eq!(keys.as_primitive::<Int32Type>().values(), &expected[..], "{order:?} {least:?}");
             assert_eq!(counts, of, "{order:?} {least:?}");
         }
-        // A slice has the rows of its own alone.
+        // A slice contains only its own rows.
         let sliced: ArrayRef = Arc::new(UInt64Array::from(vec![1 << 40, 2, 3, 2, 1 << 50]).slice(1, 3));
         let (keys, _) =
             distinct(&device, sliced, None, IdOrder::FirstSeen).unwrap_or_else(|failure| panic!("{failure}"));

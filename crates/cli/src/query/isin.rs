@@ -149,8 +149,8 @@ pub(super) struct Job<'a> {
     pub(super) output: &'a RowOptions,
 }
 
-/// The number of rows, of those whose key occurs, and of keys; and the seconds that it took: to read both tables, where that
-/// is done first, and for the rest.
+/// The numbers of rows, of rows whose key occurs, and of keys; and the seconds for reading both tables, if that was
+/// done first, and for the rest.
 pub(super) struct Found {
     pub(super) rows: u64,
     pub(super) there: u64,

@@ -1,10 +1,10 @@
 //! `koel join`: rows of two tables whose columns are equal. Rows without names are tables `key,left` and `key,right`.
 //!
 //! ```text
-//! columns    left ones, then right ones without the keys; a right one whose name is taken has the suffix
-//! keys       of the left side; of a right row without a partner (right, full) its own, under the left names. Where the
-//!            types of both differ there is no column for both, and the right key comes out as well
-//! semi, anti columns of the left side alone
+//! columns     the left ones, then the right ones without the keys; a right name that is taken gets the suffix
+//! keys        those of the left side; for a right row without a match (right, full) its own keys under the left names.
+//!             A key whose types differ has no common column, so the right key is a column of the result as well
+//! semi, anti  columns of the left side only
 //! ```
 
 use std::collections::HashSet;
@@ -83,7 +83,7 @@ pub(crate) struct Job<'a> {
     pub(crate) device: &'a TableDevices,
 }
 
-/// A column of the result, and where it comes from.
+/// A column of the result, and its source.
 pub(super) struct Out {
     pub(super) name: String,
     pub(super) from: From,
@@ -91,7 +91,7 @@ pub(super) struct Out {
 
 pub(super) enum From {
     Left(String),
-    /// The key of this number.
+    /// The key with this number.
     Key(usize),
     Right(String),
 }
@@ -111,7 +111,7 @@ impl Options {
         if is_taken { format!("{name}{}", self.suffix.as_deref().unwrap_or("_right")) } else { name.into() }
     }
 
-    /// Refuses what means nothing without --on.
+    /// Refuses options that require --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--on", "--columns", self.columns.is_some())?;
         super::check_unused("--on", "--suffix", self.suffix.is_some())?;
@@ -131,7 +131,7 @@ impl Job<'_> {
             check_distinct("--columns", &requested)?;
         }
         let shape = Shape::of_join(&left_source, self.output, self.how);
-        // Which keys have two types is known when text has been read: until then all may, or none.
+        // Which keys have two types is known only when text has been read: until then, assume all or none.
         let is_streamed = self.device.are_several() || limited::join::pays(self, &devices, sources)?;
         if let Some(limit) = self.options.memory.limit(is_streamed) {
             return limited::join::run(self, &devices, sources, &shape, &limit, progress);
@@ -229,7 +229,7 @@ impl Job<'_> {
 
     /// All columns of the result. If `differ(i)`, key `i` has two types, neither of which includes the other.
     pub(super) fn columns(&self, [left, right]: [&Source; 2], differ: impl Fn(usize) -> bool) -> Vec<Out> {
-        // A key of a row without a left one is that of the right one.
+        // A key of a row without a left row is that of the right row.
         let is_either = |key: &usize| self.how.keeps_right() && !differ(*key);
         let mut outs: Vec<Out> = Vec::new();
         for name in left.columns() {
@@ -262,7 +262,7 @@ impl Job<'_> {
         requested.iter().map(take).collect()
     }
 
-    /// The columns of each file that are read: its keys, and what may come out.
+    /// The columns of each file that are read: its keys, and columns that may be in the result.
     pub(super) fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
         let requested = self.options.columns();
         let mut shown = [Vec::new(), Vec::new()];
@@ -280,13 +280,13 @@ impl Job<'_> {
     }
 }
 
-/// How rows of the result are put together.
+/// How the columns of the result are assembled.
 struct Assembly {
     left: Picked,
     right: Picked,
-    /// The columns of each key, left and right, of one type.
+    /// The left and right columns of each key whose types are equal.
     keys: Vec<(Column, Column)>,
-    /// Which column of which side each of the result is.
+    /// The side and the position of each column of the result.
     order: Vec<(Side, usize)>,
     schema: SchemaRef,
 }
@@ -316,7 +316,7 @@ impl Assembly {
                 From::Key(at) => {
                     order.push((Side::Key, keys.len()));
                     let On { left: own, right: other } = &on[*at];
-                    // Values of two dictionaries need not go into one.
+                    // The values of two dictionaries may be too many for one.
                     let both = (left.column(own)?.plain()?, right.column(other)?.plain()?);
                     let field = left.field(own)?.clone().with_name(&out.name);
                     key_fields.push(field.with_data_type(both.0.data_type().clone()));
@@ -349,7 +349,7 @@ impl Assembly {
     }
 }
 
-/// The key of each row: that of the left row, or where there is none of the right one.
+/// The key of each row: that of the left row, or of the right row if there is no left one.
 fn either(own: &Column, other: &Column, rows: &Joined) -> koel_arrow::Result<ArrayRef> {
     let left = own.take(&rows.left)?;
     let (Some(nulls), Some(right)) = (rows.left.nulls(), &rows.right) else { return Ok(left) };

@@ -1,4 +1,4 @@
-//! One table and its key columns: what `koel groupby --by` and `koel unique --on` have in common.
+//! One table and its key columns: the common code of `koel groupby --by` and `koel unique --on`.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -72,7 +72,7 @@ pub(crate) struct KeyedTable<'a> {
     pub(crate) device: &'a TableDevices,
 }
 
-/// A table in memory, and the device that looks through it.
+/// A table in memory, and the device that processes it.
 pub(super) struct Opened {
     pub(super) device: Any,
     pub(super) table: Loaded,
@@ -83,7 +83,7 @@ pub(super) struct Opened {
 }
 
 impl KeyedTable<'_> {
-    /// The devices, and the files. Columns that are neither keys nor `aggregated` are shown as they are.
+    /// Opens the devices and the files. Columns that are neither keys nor `aggregated` are written unchanged.
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
         // Start the requested number of threads before they read the first file.
         let devices = self.device.open()?;
@@ -106,7 +106,7 @@ impl KeyedTable<'_> {
         Ok((devices, source))
     }
 
-    /// Reads the key columns and these, for one device.
+    /// Reads the key columns and `columns`, for one device.
     pub(super) fn open(&self, mut devices: Vec<Any>, source: &Source, columns: &[String]) -> Result<Opened> {
         let start = Instant::now();
         let shape = Shape::of(source, self.output);

@@ -1,18 +1,18 @@
 //! Commands on tables of named columns: joins, groups and distinct rows by columns of any types.
 //!
 //! ```text
-//! join.rs, groupby.rs, unique.rs, isin.rs     a command each: options, then what it does
+//! join.rs, groupby.rs, unique.rs, isin.rs     one command each: options, then code
 //! prepared.rs                                 the right side of joins in a file
-//! keyed.rs                                    what groupby and unique have in common: one table, its keys
-//! columns.rs                                  columns of a file: which are read, as Arrow has them, rows of them by number
+//! keyed.rs                                    common code of groupby and unique: one table, its keys
+//! columns.rs                                  columns of a file in memory, and rows of them by number
 //! types.rs                                    keys of two tables whose types differ
 //! integers.rs                                 distinct keys of one column of integers
-//! pieces.rs, shape.rs                         results as they are written
-//! limited/                                    the same commands with --memory: batch by batch, and what does not fit in files
+//! pieces.rs, shape.rs                         writing results
+//! limited/                                    the same commands with --memory: batch by batch, with temporary files
 //! ```
 //!
-//! Rows without names are a source with the columns `key` and `value` (`tables/read/rows.rs`). Files are read and written
-//! by `tables`; the crate `koel-arrow` defines which keys are equal and the order of rows.
+//! Rows without column names are a source with the columns `key` and `value` (`tables/read/rows.rs`). `tables` reads
+//! and writes files; the crate `koel-arrow` defines which keys are equal, and the order of rows.
 
 mod columns;
 pub(crate) mod groupby;
@@ -79,7 +79,7 @@ impl On {
     }
 }
 
-/// Takes `--on` apart.
+/// Parses `--on`.
 pub(crate) fn on(text: &str) -> std::result::Result<names::List<On>, String> {
     names::items(text, &['='], |item| {
         let (left, right) = names::split_once(item, '=', &[])?.unwrap_or((item, item));
@@ -99,7 +99,7 @@ impl From<koel_arrow::Error> for Failure {
     }
 }
 
-/// Refuses files of named columns where neither `option` nor --key names any.
+/// Refuses files of named columns if neither `option` nor --key names any.
 pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str) -> Result<()> {
     if reading.key.is_some() {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) fn refuse_tables(paths: &[&Path], reading: &ReadOptions, option: &str
     Ok(())
 }
 
-/// Refuses key columns that are named twice, or not there.
+/// Refuses key columns that are named twice, or do not exist.
 fn check_on(on: &[On], [left, right]: [&Source; 2]) -> Result<()> {
     for (source, names) in [left, right].into_iter().zip(On::sides(on)) {
         check_distinct("--on", &names)?;
@@ -129,7 +129,7 @@ fn check_on(on: &[On], [left, right]: [&Source; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an option on columns where `option` does not name any: it would be passed over.
+/// Refuses an option that requires named columns if `option` names none: it would be ignored.
 fn check_unused(option: &str, unused: &str, is_given: bool) -> Result<()> {
     match is_given {
         true => {

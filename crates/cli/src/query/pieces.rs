@@ -1,4 +1,4 @@
-//! Results as they go out: piece after piece, so that the whole is never held.
+//! Writes results piece by piece, so that a whole result is never in memory.
 
 use std::collections::HashSet;
 use std::ops::Range;

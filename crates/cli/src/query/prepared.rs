@@ -5,9 +5,9 @@
 //! join     left rows are read, looked up and written batch by batch; the right table is not read again
 //! ```
 //!
-//! Results are those of `koel join` with the table itself, except that columns of CSV files have types: `koel join` keeps
-//! the text of those that are not keys. Right and full joins are refused: right rows without a match are known only after
-//! the last left row.
+//! Results are those of `koel join` with the table itself, except that columns of CSV files have types, while `koel
+//! join` keeps the text of columns that are not keys. Right and full joins are refused: right rows without a match are
+//! known only after the last left row.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,8 @@ fn is_read_as(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The error, with what helps on the command line: the left column can be read as another type, or the prepared one.
+/// Converts the error, with advice on the command line's options: to read the left or the prepared column as another
+/// type.
 fn to_failure(error: Error, with: &Path) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, .. } = &error else { return error.into() };
     let types = |column: &str, from: &DataType, to: &DataType| {
@@ -308,7 +309,7 @@ fn outputs(job: &Job<'_>, left: &Source, prepared: &PreparedJoin) -> Vec<Out> {
     outs
 }
 
-/// How rows of the result are put together.
+/// How the columns of the result are assembled.
 struct Assembly<'a> {
     prepared: &'a PreparedJoin,
     /// Whether each column is a left one, and its position on its side.

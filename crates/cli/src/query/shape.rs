@@ -23,10 +23,10 @@ use crate::tables::read::Source;
 use crate::tables::read::rows::{KEY, LEFT, RIGHT};
 use crate::tables::write::{FLAG, Form, form_of};
 
-/// What is done with columns of a result before they are written.
+/// How columns of a result are converted before they are written.
 #[derive(Default)]
 pub(super) struct Shape {
-    /// Letters of a key.
+    /// The number of letters of a key.
     letters: Option<u32>,
     /// The type of counts; `None` if columns are named.
     counts: Option<DataType>,
@@ -36,7 +36,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of results of this source.
+    /// The shape of results that are computed from this source.
     pub(super) fn of(source: &Source, output: &RowOptions) -> Shape {
         let Some(rows) = source.unnamed_rows() else { return Shape::default() };
         let counts = if Type::of_count(rows) == Type::U32 { DataType::UInt32 } else { DataType::UInt64 };
@@ -63,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// The schema of what is written for results of this schema.
+    /// The schema of the output, given that of the results.
     pub(super) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
         if self.counts.is_none() {
             return Arc::clone(schema);
@@ -78,7 +78,7 @@ impl Shape {
         schema_of(shaped.collect())
     }
 
-    /// What is written for a batch of results.
+    /// Converts a batch of results for the output.
     pub(super) fn batch(&self, result: RecordBatch) -> Result<RecordBatch> {
         if self.counts.is_none() {
             return Ok(result);
@@ -90,7 +90,7 @@ impl Shape {
         Ok(batch(&schema, columns, result.num_rows())?)
     }
 
-    /// A column as one of this type.
+    /// Converts a column to this type.
     fn column(&self, to: &DataType, column: &ArrayRef) -> Result<ArrayRef> {
         let k = self.letters.unwrap_or_default();
         Ok(match to {

@@ -1,4 +1,4 @@
-//! Keys of two tables: what of their types can be made equal, and what is said where that cannot be.
+//! Keys of two tables whose types differ: converts them to equal types, or reports why that is not possible.
 
 use arrow_schema::DataType;
 use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
@@ -10,10 +10,10 @@ use crate::tables::kind_of;
 use crate::tables::read::Source;
 use crate::text;
 
-/// The keys of both sides, whose types can be equal.
+/// Returns the keys of both sides, with types that can be equal.
 ///
-/// A column without values has no type of its own in CSV, and neither has one of type Null, or of a dictionary of such:
-/// it is taken as nulls of the other side's type.
+/// A column without values has no type of its own if it is text, of type Null, or a dictionary of nulls: it is treated
+/// as nulls of the other side's type.
 pub(super) fn both_keys(
     sources: [&Source; 2],
     left: &mut Loaded,
@@ -41,8 +41,8 @@ pub(super) fn both_keys(
     Ok((left, right))
 }
 
-/// The type as which keys of rows without names are compared: one that holds all numbers of both types, or all keys that
-/// occur.
+/// The type in which keys of rows without column names are compared: one that holds all numbers of both types, or else
+/// all keys that occur.
 pub(super) fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) -> Result<Type> {
     if left == right {
         return Ok(left);
@@ -58,7 +58,7 @@ pub(super) fn common([(left, of_left), (right, of_right)]: [(Type, Span); 2]) ->
     })
 }
 
-/// Advice for such types.
+/// Advice for types without equal values.
 pub(super) const NEVER_EQUAL: &str = "no values of these types are equal: join on other columns";
 
 /// Whether no cast can make values of these types equal: one is a date or a time, the other a number.
@@ -67,26 +67,11 @@ pub(super) fn are_never_equal(left: &DataType, right: &DataType) -> bool {
     left.is_temporal() && right.is_numeric() || left.is_numeric() && right.is_temporal()
 }
 
-/// Whether values are text.
-pub(super) fn is_string(of: &DataType) -> bool {
-    matches!(plain_type(of), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-/// The error, with what helps on the command line: columns can be read as other types.
+/// Converts the error, with advice on the command line's options: columns can be read as other types.
 pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
-    let sides = [(left_source, left, left_type, right_type), (right_source, right, right_type, left_type)];
-    let read_as = |side: usize| {
-        let (_, column, _, to) = sides[side];
-        kind_of(to).map(|kind| {
-            let rounds = if kind == "float64" { " (which rounds whole numbers beyond 2^53)" } else { "" };
-            format!("--types {}={kind}{rounds}", text::name(column))
-        })
-    };
-    // As text, `0001` does not equal 1: nothing would match, without an error.
-    let of_text = sides.iter().position(|(_, _, own, _)| is_string(own));
-    let as_value = of_text.and_then(read_as).zip(of_text.and_then(|side| read_as(1 - side)));
-    // The side whose cast loses nothing; or else one of text, whose type was only detected.
+    let sides = [(left_source, left, right_type), (right_source, right, left_type)];
+    // The side whose conversion is lossless; otherwise a side of text, whose type was only detected.
     let lossless = cast.as_ref().map(|cast| usize::from(!cast.is_left));
     let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
     let advice = match (as_value, side.and_then(read_as)) {

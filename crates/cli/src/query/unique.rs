@@ -1,4 +1,4 @@
-//! `koel unique`: the distinct keys of a table, and the number of each row's key.
+//! `koel unique`: the distinct keys of a table, and the id of each row's key.
 
 use std::ops::Range;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl Options {
         names::all(self.on.as_ref())
     }
 
-    /// Refuses what means nothing without --on.
+    /// Refuses options that require --on.
     pub(crate) fn check_unused(&self) -> Result<()> {
         super::check_unused("--on", "--drop-nulls", self.nulls.is_given())
     }
@@ -94,7 +94,7 @@ impl Job<'_> {
         let is_single = self.inverse.is_none() && shown == on && on.len() == 1;
         let (keys, counts, codes) = if is_single && integers::is_for(&table, &on[0])? {
             let least = is_counted.then_some(self.min_count);
-            // One column was read, and it has one chunk.
+            // Only one column was read, in one chunk.
             let column = table.into_only().unwrap_or_else(|| new_empty_array(&DataType::UInt32));
             let (keys, counts) = integers::distinct(&device, column, least, order)?;
             (Shown::Keys(keys), counts, None)
@@ -119,7 +119,7 @@ impl Job<'_> {
             (Shown::Rows(picked, rows), counts, Some(groups.codes))
         };
         let counts = counts.filter(|_| self.counts);
-        // Rows on stdout may end early, when the reader closes it: the ids are complete by then.
+        // The reader of stdout may close it early, so the ids are written first.
         let inverse = self.inverse.zip(codes);
         let mut inverse = inverse.map(|(path, codes)| write_inverse(path, &codes)).transpose()?;
         if output.output.is_none() {
@@ -135,7 +135,7 @@ impl Job<'_> {
             }
             batch(&schema, columns, range.len())
         })?;
-        // Both files are whole before one has its name.
+        // Both files are complete before either gets its name.
         let rows = sink.flush()?;
         inverse.map(Flushed::finish).transpose()?;
         let total = rows.finish()?;
@@ -190,7 +190,7 @@ impl Shown {
     }
 }
 
-/// Writes the number of each row's key; null of rows that were left out.
+/// Writes the id of each row's key; null for rows that were dropped.
 fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
     let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
     let mut sink = Sink::create(Some(path), &schema)?;

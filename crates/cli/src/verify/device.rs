@@ -1,4 +1,4 @@
-//! What is verified: the devices that were named; in tests of `verify` with the fault that `KOEL_FAULT` names.
+//! The verified devices: those that were named; in tests of `verify`, with the fault that `KOEL_FAULT` names.
 
 use std::path::Path;
 

@@ -1,16 +1,16 @@
-//! `koel verify`: does every device of this machine build the right tables and give the right answers?
+//! `koel verify`: checks that every device of this machine builds the right tables and returns the right answers.
 //!
 //! ```text
-//! map/       plain tables, for every scheme, kind and data set; or with `--shards` those in shards (`map/shards.rs`):
-//!   reference    (canonical) the scheme's one-key-at-a-time arithmetic, on one host thread, attempt by attempt
-//!   each device  builds for itself from its own upload; audit; answers to every key and as many misses, all compared;
-//!                the image is downloaded: its plan and bytes are the reference's, its digest is every other device's
-//!   each pair    a table moves from the device that built it to every other and is looked up there
-//! tables/    sets, compacting and multivalue tables, joins and aggregates, over every scheme and kind that can hold them:
-//!   each device  builds from rows with duplicate keys; every answer is compared with ordered maps of the host,
-//!                and its digest equals that of every other device
-//! device.rs  the verified device, with faults if tests of `verify` inject them
-//! row.rs     what was found out;   report.rs    how it is printed
+//! map/       plain tables, for every scheme, kind and data set; with `--shards`, sharded ones (`map/shards.rs`):
+//!   reference    (canonical) the scheme's arithmetic, one key and one attempt at a time, on one host thread
+//!   each device  uploads the data and builds; audits; compares the answers to every key and to as many misses;
+//!                downloads the image: its plan and bytes equal the reference's, its digest that of every other device
+//!   each pair    a table moves from the device that built it to every other device and is looked up there
+//! tables/    sets, compacting and multivalue tables, joins and aggregates, for every suitable scheme and kind:
+//!   each device  builds from rows with duplicate keys; every answer is compared with ordered maps on the host,
+//!                and the digest equals that of every other device
+//! device.rs  the verified devices, with faults if tests of `verify` inject them
+//! row.rs     the findings;   report.rs    prints them
 //! ```
 
 mod device;
@@ -35,7 +35,8 @@ use row::Row;
 /// Large enough that the tables exceed the caches of most machines and threads race; small enough that the
 /// one-thread reference and a software OpenCL device on two cores finish in seconds.
 const DEFAULT_PAIRS: u32 = 1 << 20;
-/// Rows of the other structures, which are checked more thoroughly. They include groups of more than a thousand.
+/// The default number of rows of the other structures, which are checked more thoroughly. There are groups of more than
+/// a thousand rows.
 const DEFAULT_ROWS: u32 = 1 << 16;
 
 const EXAMPLES: &str = "\
@@ -144,7 +145,7 @@ enum Which {
     All,
 }
 
-/// What every check needs to know.
+/// The parameters of all checks.
 struct Run<'a> {
     wanted: &'a [Wanted],
     devices: &'a [Device],
@@ -163,20 +164,20 @@ struct Wanted {
     options: SchemeOptions,
 }
 
-/// All that was found out.
+/// All findings.
 struct Findings {
     /// The number of random pairs of maps, if the user set it.
     pairs: Option<u32>,
-    /// Rows of what is made of tables, likewise.
+    /// The number of rows of the other structures, if the user set it.
     rows_of_tables: Option<u32>,
-    /// Shards of tables, where they are in shards.
+    /// The number of shards, if tables are sharded.
     shards: Option<usize>,
     seed: u64,
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
     left_out: Vec<String>,
     devices: Vec<Device>,
-    /// Devices that are there and cannot be used.
+    /// Devices that exist but cannot be used.
     refused: Vec<String>,
     opencl: String,
 }
@@ -189,7 +190,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         return Err(Failure::Input("--shards is for --table map, set and multi: omit the other tables".into()));
     }
     if let Some(path) = args.report.as_deref() {
-        // Now, and not when all is done.
+        // Checked before the work begins.
         files::check(&[], &[("stdout", None), ("--report", Some(path))])?;
         if path.is_dir() {
             return Err(Failure::Input(format!("--report {}: this is a folder: name a file", path.display())));
@@ -231,16 +232,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Findings { pairs, rows_of_tables, shards, seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed = lines.finish(&findings);
-    // What could not be printed is in the report at least, and the other way round.
+    // What could not be printed is still in the report, and vice versa.
     let written = args.report.as_deref().map_or(Ok(()), |path| report::write(&findings, path));
-    // A reader that stops reading does not make a failed check a good one.
+    // A closed stdout does not turn a failed check into a success.
     match (printed.and(written), verdict) {
         (Err(failure), Verdict::Fine) => Err(failure),
         (_, verdict) => Ok(verdict),
     }
 }
 
-/// The devices that hold a table in shards together: each alone, then all, where there are several.
+/// The sets of devices that share a sharded table: each device alone, then all of them if there are several.
 fn shared_by(devices: &[Device]) -> impl Iterator<Item = &[Device]> {
     devices.chunks(1).chain((devices.len() > 1).then_some(devices))
 }

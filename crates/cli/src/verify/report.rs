@@ -1,4 +1,4 @@
-//! What `verify` prints.
+//! The output of `verify`.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -27,7 +27,7 @@ fn checks(findings: &Findings) -> (u32, usize) {
     (findings.rows.iter().map(|row| row.checks).sum(), findings.rows.iter().map(|row| row.problems.len()).sum())
 }
 
-/// The columns of the report and their widths; that of devices is at least this.
+/// The columns of the report and their widths; the column of devices may be wider.
 const COLUMNS: [(&str, usize, Align); 12] = [
     ("table", 7, Align::Left),
     ("scheme", 10, Align::Left),
@@ -43,22 +43,22 @@ const COLUMNS: [(&str, usize, Align); 12] = [
     ("note", 0, Align::Left),
 ];
 
-/// Prints a line for each table as soon as it is verified. Widths are fixed, because the rows to come are not known.
+/// Prints a line for each table as soon as it is verified. Widths are fixed, because later rows are not known yet.
 pub(super) struct Lines {
     is_json: bool,
-    /// The width of the names of devices.
+    /// The width of the column of device names.
     device: usize,
-    /// Whether the names of the columns are printed.
+    /// Whether the column headings were printed.
     has_begun: Cell<bool>,
-    /// The first error of stdout: after it nothing more is printed, and the rest is verified for the exit code.
+    /// The first error of stdout: after it, nothing is printed, and verification continues for the exit code.
     failed: RefCell<Option<Failure>>,
 }
 
 impl Lines {
-    /// Lines on these devices; none if all of the findings are printed as JSON at the end.
+    /// Creates the output for these devices; prints nothing if all findings are printed as JSON at the end.
     pub(super) fn new(devices: &[Device], are_shared: bool, is_json: bool) -> Lines {
         let names = devices.iter().map(|device| device.info().id.len());
-        // Of devices that share a table all names are in one cell.
+        // If devices share a table, one cell contains all their names.
         let device = if are_shared { names.map(|length| length + 1).sum() } else { names.max().unwrap_or(0) };
         Lines {
             is_json,
@@ -90,7 +90,7 @@ impl Lines {
         }
     }
 
-    /// What is printed after all tables, or the first error of stdout.
+    /// Prints the summary after all tables, or returns the first error of stdout.
     pub(super) fn finish(self, findings: &Findings) -> Result<()> {
         match self.failed.into_inner() {
             Some(failure) => Err(failure),
@@ -117,7 +117,7 @@ impl Lines {
     }
 }
 
-/// What was wrong, which devices there were, and the verdict in a line.
+/// The problems, the devices, and a line with the verdict.
 fn text(findings: &Findings) -> String {
     let mut problems = String::new();
     for row in &findings.rows {
@@ -149,10 +149,10 @@ fn text(findings: &Findings) -> String {
     lines
 }
 
-/// Whether an image had neither another device nor a reference to agree with. Only plain maps have a reference.
+/// Whether an image was compared with neither another device's nor a reference's. Only plain maps have a reference.
 fn uncompared(findings: &Findings) -> bool {
     let alone = findings.devices.len() == 1;
-    // Rows of joins and groups are compared one by one.
+    // Joins and groups are compared row by row.
     let is_image =
         |row: &Row| row.digest.is_some() && ["set", "compact", "multi", "shards", "file"].contains(&row.table);
     alone && findings.rows.iter().any(|row| row.no_reference.is_some() || is_image(row))
@@ -188,7 +188,7 @@ pub(super) fn write(findings: &Findings, path: &Path) -> Result<()> {
     file.write_all(format!("{report:#}\n").as_bytes()).and_then(|()| whole.finish()).map_err(failed)
 }
 
-/// Everything, for programs.
+/// All findings as JSON.
 fn json(findings: &Findings) -> Value {
     let devices = findings.devices.iter().map(|device| devices::json(device.info()));
     let stage =

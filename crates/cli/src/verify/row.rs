@@ -1,4 +1,4 @@
-//! What is found out about one table on one device: counted checks, and what came out wrong.
+//! The findings on one table on one device: the number of checks, and the problems.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use koel::Kind;
 use koel::backend::Stage;
 
-/// What went wrong.
+/// A problem that a check found.
 #[derive(Debug)]
 pub(super) struct Problem {
-    /// Something could not be done at all, rather than coming out wrong.
+    /// Whether an operation failed, instead of returning a wrong result.
     pub(super) failed: bool,
     pub(super) text: String,
 }
@@ -17,32 +17,32 @@ pub(super) struct Problem {
 /// The findings on one device.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// `map`, `shards` of one, `set`, ..
+    /// `map`, `shards` for sharded tables, `set`, ..
     pub(super) table: &'static str,
     pub(super) scheme: &'static str,
     pub(super) kind: Kind,
     pub(super) data: &'static str,
-    /// Of keys and values, where they are not u32.
+    /// The types of keys and values, if they are not u32.
     pub(super) types: &'static str,
-    /// Pairs, or rows of columns with duplicate keys.
+    /// The number of pairs, or of rows with duplicate keys.
     pub(super) pairs: usize,
     pub(super) device: String,
     pub(super) checks: u32,
     pub(super) problems: Vec<Problem>,
     pub(super) digest: Option<String>,
-    /// Compared with the reference, word by word.
+    /// Whether the image equals that of the reference, word by word.
     pub(super) same_bytes: bool,
     pub(super) restarts: u32,
     pub(super) host_built: bool,
-    /// What of the data these tables cannot hold, if anything.
+    /// How the data was reduced to what these tables can hold, if it was.
     pub(super) cut: Option<String>,
-    /// The most pairs of these tables that the reference is built of, where there are more here.
+    /// The most pairs for which the reference is built, if there are more here.
     pub(super) no_reference: Option<usize>,
-    /// What ran where on this device for this row: building, auditing, answering.
+    /// What ran on this device and what on the host for this row: building, auditing, answering.
     pub(super) stages: Vec<Stage>,
-    /// From host slices to a finished table, pairs a second.
+    /// Pairs per second of the build, from host slices to a complete table.
     pub(super) build: Option<f64>,
-    /// From host slices to host slices, queries a second.
+    /// Queries per second of the lookup, from host slices to host slices.
     pub(super) lookup: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ impl Row {
         self.problems.is_empty()
     }
 
-    /// Counts a check, and notes what came out wrong.
+    /// Counts a check, and records a wrong result.
     pub(super) fn expect(&mut self, what: &str, outcome: Result<(), String>) {
         self.checks += 1;
         if let Err(reason) = outcome {
@@ -82,13 +82,13 @@ impl Row {
         }
     }
 
-    /// Counts a check that yields something, and notes if it could not be done.
+    /// Counts a check that returns a value, and records a failure.
     pub(super) fn attempt<T>(&mut self, what: &str, outcome: Result<T, impl Display>) -> Option<T> {
         self.checks += 1;
         outcome.map_err(|error| self.note(what, true, &error)).ok()
     }
 
-    /// Not a part of the many that call it.
+    /// Not inlined into its many callers.
     #[cold]
     #[inline(never)]
     fn note(&mut self, what: &str, failed: bool, reason: &dyn Display) {
@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-/// All devices must have the digest of the first that has one.
+/// Checks that all devices have the digest of the first one that has any.
 pub(super) fn compare_digests(rows: &mut [Row]) {
     let Some(first) = rows.iter().position(|row| row.digest.is_some()) else { return };
     let (expected, of) = (rows[first].digest.clone(), rows[first].device.clone());

@@ -54,7 +54,7 @@ pub(in super::super) fn run(
         error => to_failure(error, source.is_text()),
     };
     let groups = group_by.schema(rows.schema()).map_err(to_failure)?;
-    // Of key columns the file may say more than their type.
+    // Key columns keep the metadata of the file's fields.
     let mut fields: Vec<Field> = groups.fields().iter().map(|field| field.as_ref().clone()).collect();
     for (field, &key) in fields.iter_mut().zip(&by) {
         let key = rows.schema().field(key);
@@ -78,7 +78,7 @@ fn aggregates(job: &Job<'_>, schema: &SchemaRef) -> Result<Vec<Of>> {
     job.computed().into_iter().map(aggregate).collect()
 }
 
-/// Whether the table is grouped as it is read, without a limit too.
+/// Whether the table is grouped while it is read, even without a limit.
 pub(in super::super) fn pays(job: &Job<'_>, of: &[String], devices: &[Any], source: &Source) -> Result<bool> {
     let columns = wanted_columns(of, job.table.by);
     super::pays(&job.table, job.options.nulls.keys(), &columns, devices, source, |schema| aggregates(job, schema))

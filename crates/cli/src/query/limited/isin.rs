@@ -1,4 +1,4 @@
-//! `koel isin`, with a table that is looked up as it is read.
+//! `koel isin`, with a table that is looked up while it is read.
 
 use std::time::Instant;
 
@@ -15,8 +15,9 @@ use super::{Stop, batches, is_streamed, places};
 use crate::failure::Result;
 use crate::progress::Progress;
 
-/// Writes the rows with their marks. Returns the line of progress if the caller should do it in memory: the table is not
-/// streamable, or types of keys differ. A key column without values takes the type of the other side.
+/// Writes the rows with their marks. Returns the progress line if the caller should process the tables in memory
+/// instead: the table cannot be streamed, or types of keys differ. A key column without values takes the type of the
+/// other side.
 pub(in super::super) fn run(job: &Job<'_>, progress: Progress) -> Result<std::result::Result<Found, Progress>> {
     let [source, keys_source] = job.sources;
     let (needed, [by, right]) = (job.needed(), On::sides(job.on));

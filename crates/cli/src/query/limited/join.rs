@@ -64,15 +64,15 @@ pub(in super::super) fn run(
     job.summarize(options::ids(devices), [rows.left, rows.right], total, rows.spilled, None, start)
 }
 
-/// Whether left rows are looked up as they are read, without a limit too: on CPUs, if the left table is as fast as a stream.
-/// Columns of dictionaries would become their values.
+/// Whether left rows are looked up while they are read, even without a limit: on CPUs, if a stream of the left table is
+/// as fast. Columns of dictionaries would become their values.
 pub(in super::super) fn pays(job: &Job<'_>, devices: &[Any], sources: [&Source; 2]) -> Result<bool> {
     let [left, right] = job.needed(sources);
     let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
     Ok(are_cpus && sources[0].is_fast_stream() && keeps_types(sources[0], &left)? && keeps_types(sources[1], &right)?)
 }
 
-/// Where each column is.
+/// The position of each column.
 fn places(schema: &Schema) -> HashMap<&str, usize> {
     schema.fields().iter().enumerate().map(|(place, field)| (field.name().as_str(), place)).collect()
 }

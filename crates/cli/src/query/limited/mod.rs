@@ -1,12 +1,12 @@
-//! Commands that read a table batch by batch: with --memory, where what does not fit is in temporary files meanwhile; on
-//! several devices; and where that is faster.
+//! Commands that read a table batch by batch: with --memory, where temporary files store what does not fit; on several
+//! devices; and where that is faster.
 //!
 //! ```text
 //! join.rs, groupby.rs, unique.rs, isin.rs     one command each: how it uses koel_arrow::external
-//! watched.rs                                 its progress, and results on their way out
+//! watched.rs                                  its progress, and the output of results
 //! ```
 //!
-//! Files are the same bytes as without a limit, except that columns of dictionaries come out as their values.
+//! Output has the same bytes as without a limit, except that columns of dictionaries are written as their values.
 
 pub(super) mod groupby;
 pub(super) mod isin;
@@ -42,7 +42,7 @@ pub(crate) struct Memory {
     memory: Option<u64>,
 }
 
-/// Bytes of a limit that are left for what is read and written, a fourth at most.
+/// Bytes of a limit that are reserved for reading and writing, a fourth at most.
 const WRITTEN: u64 = 32 << 20;
 
 impl Memory {
@@ -93,7 +93,7 @@ impl Stop {
     }
 }
 
-/// The batches of a file, with nulls of a type in place of some columns.
+/// The batches of a file, with some columns replaced by nulls of other types.
 fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>, limit: &Limit) -> Batches<'a, Stop> {
     let mut fields: Vec<Field> = stream.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
     nulls.iter().for_each(|(at, of)| fields[*at].set_data_type(of.clone()));
@@ -108,7 +108,7 @@ fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>, limit: &Limit)
     })
 }
 
-/// The batches of a file, with a column of nulls behind all others.
+/// The batches of a file, with an additional last column of nulls.
 fn with_nulls<'a>(stream: Stream<'a>, limit: &Limit) -> Batches<'a, Stop> {
     let fields = stream.schema().fields().iter().map(|field| field.as_ref().clone());
     let schema = schema_of(fields.chain([Field::new("", DataType::Int64, true)]).collect());
@@ -143,8 +143,8 @@ fn read_as<'a>(
 const SAMPLE: usize = 1 << 16;
 const SAMPLE_BYTES: usize = 64 << 20;
 
-/// Whether a table is grouped as it is read, without a limit too: if its first rows have few groups. With many groups,
-/// rows in memory take less memory and time than groups of morsels.
+/// Whether a table is grouped while it is read, even without a limit: if its first rows have few groups. With many
+/// groups, rows in memory take less memory and time than groups of morsels.
 fn pays(
     table: &KeyedTable<'_>,
     nulls: NullKeys,
@@ -172,14 +172,14 @@ fn pays(
     Ok(rows > 0 && group_by.reduces(&sample)?)
 }
 
-/// Whether rows are processed as they are read, without a limit too: on CPUs, if the table is as fast as a stream. Columns of
-/// dictionaries would become their values.
+/// Whether rows are processed while they are read, even without a limit: on CPUs, if a stream of the table is as fast.
+/// Columns of dictionaries would become their values.
 fn is_streamed(devices: &[Any], source: &Source, columns: &[String]) -> Result<bool> {
     let are_cpus = devices.iter().all(|device| matches!(device, Any::Cpu(_)));
     Ok(are_cpus && source.is_fast_stream() && keeps_types(source, columns)?)
 }
 
-/// Whether all columns of these names are returned in their own types by what works under a limit.
+/// Whether operations under a limit return all columns with these names in their own types.
 fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
     let is_plain = |field: &Arc<Field>| result_type(field.data_type()) == *field.data_type();
     Ok(source.schema(Some(columns))?.is_some_and(|schema| schema.fields().iter().all(is_plain)))

@@ -1,10 +1,10 @@
-//! `koel unique --on --memory`: the first of each shown column, by key.
+//! `koel unique --on --memory`: the first value of each shown column, by key.
 //!
 //! ```text
-//! groups    key, shown columns, count: written as they come
+//! groups    key, shown columns, count: written when they are complete
 //! --inverse
-//!   groups  in a temporary file, with their ids
-//!   ids     the table once more, joined with it by the key, in the order of the table's rows
+//!   groups  stored in a temporary file, with their ids
+//!   ids     the table is read once more and joined with the groups by the key, in the order of the table's rows
 //! ```
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(in super::super) fn run(
     let nulls = job.options.nulls.keys();
     let group_by =
         GroupBy { devices, by: &by, aggregates: &aggregates, order: table.order, nulls, limit, watch: &watch };
-    // Keys come out as the first row has them, if they are shown.
+    // Keys that are shown have the form of the first row.
     let shown_of = |groups: &RecordBatch| {
         let columns = groups.columns()[by.len()..][..schema.fields().len()].to_vec();
         batch(&schema, columns, groups.num_rows())
@@ -93,7 +93,7 @@ pub(in super::super) fn run(
             let found = found.map_err(to_failure)?;
             let inverse = Inverse { devices, source, by: table.by, nulls, limit, watched: &watched };
             let mut inverse = Some(inverse.write(path, &mut spooled, &spooled_schema, found.groups)?);
-            // The reader of stdout may close it; by then the numbers are written.
+            // The reader of stdout may close it, so the ids are written first.
             if table.output.output.is_none() {
                 inverse.take().map(Flushed::finish).transpose()?;
             }
@@ -101,7 +101,7 @@ pub(in super::super) fn run(
             for groups in spooled.read() {
                 results.write(&shape.batch(shown_of(&groups?)?)?)?;
             }
-            // Both files are whole before one has its name.
+            // Both files are complete before either gets its name.
             let rows = results.flush()?;
             inverse.map(Flushed::finish).transpose()?;
             (found, rows.finish()?)
@@ -110,7 +110,7 @@ pub(in super::super) fn run(
     job.summarize(options::ids(devices), found.rows, total, found.spilled, None, start)
 }
 
-/// The first of each shown column, and the number of rows if it is needed.
+/// The first value of each shown column, and the number of rows if it is needed.
 fn aggregates(job: &Job<'_>, shown: &[String], schema: &SchemaRef) -> Result<Vec<Of>> {
     let first = |name: &String| {
         let column = Some(place(schema, name)?);
@@ -122,7 +122,7 @@ fn aggregates(job: &Job<'_>, shown: &[String], schema: &SchemaRef) -> Result<Vec
     Ok(aggregates)
 }
 
-/// Whether keys are found as the table is read, without a limit too. For --inverse, it would be read twice.
+/// Whether keys are collected while the table is read, even without a limit. For --inverse, it would be read twice.
 pub(in super::super) fn pays(job: &Job<'_>, shown: &[String], devices: &[Any], source: &Source) -> Result<bool> {
     let (columns, nulls) = (wanted_columns(shown, job.table.by), job.options.nulls.keys());
     let pays = || super::pays(&job.table, nulls, &columns, devices, source, |schema| aggregates(job, shown, schema));
@@ -133,7 +133,7 @@ fn to_failure(stop: Stop) -> Failure {
     stop.into_failure(Failure::from)
 }
 
-/// Groups, and the id of each behind them.
+/// Adds the id of each group as the last column.
 fn with_ids(groups: &SchemaRef) -> SchemaRef {
     let ids = Field::new("", DataType::UInt64, false);
     schema_of(groups.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect())
@@ -150,7 +150,7 @@ struct Inverse<'a> {
 }
 
 impl Inverse<'_> {
-    /// Writes the id of each row's key; null of rows that were left out.
+    /// Writes the id of each row's key; null for rows that were dropped.
     fn write(&self, path: &std::path::Path, groups: &mut Spooled, schema: &SchemaRef, count: u64) -> Result<Flushed> {
         let table = batches(self.source.stream(Some(self.by))?, Vec::new(), self.limit);
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
@@ -166,7 +166,7 @@ impl Inverse<'_> {
             limit: self.limit,
             watch: &watch,
         };
-        // As without a limit, where there cannot be more.
+        // Ids that fit have 32 bits, as without a limit, where they always fit.
         let of_ids = if count <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
         let ids = schema_of(vec![Field::new("id", of_ids.clone(), drops)]);
         let mut results = self.watched.results_in(Some(path), &ids, self.limit)?;

@@ -1,4 +1,4 @@
-//! Results on their way out, and the line that says what is being done meanwhile.
+//! The output of results, and the progress line during other work.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::tables::write::{Flushed, Sink};
 pub(super) struct Watched<'a> {
     progress: RefCell<Option<Progress>>,
     output: &'a RowOptions,
-    /// What is done with a part.
+    /// What is done with a partition, for the progress line.
     doing: &'static str,
 }
 
@@ -37,30 +37,30 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Where rows of this schema go.
+    /// Creates an output for rows with this schema.
     pub(super) fn results(&self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         self.results_in(self.output.output.as_deref(), schema, limit)
     }
 
-    /// The same, in this file.
+    /// As `results`, in this file.
     pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
-        // On a terminal nothing comes before the first row, in case that there is none for an error.
+        // On stdout, nothing is written before the first row, because an error may still occur.
         let sink = path.map(|path| Sink::within(limit.bytes(), Some(path), schema)).transpose()?;
         Ok(Results { progress: &self.progress, sink, schema: SchemaRef::clone(schema), memory: limit.bytes() })
     }
 }
 
-/// Rows on their way out.
+/// An output of rows.
 pub(super) struct Results<'a> {
     progress: &'a RefCell<Option<Progress>>,
-    /// That of stdout comes with the first rows.
+    /// The sink of stdout is opened with the first rows.
     sink: Option<Sink>,
     schema: SchemaRef,
     memory: u64,
 }
 
 impl Results<'_> {
-    /// Writes rows, under the names that they have in the result.
+    /// Writes rows, with the column names of the result.
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = batch(&self.schema, rows.columns().to_vec(), rows.num_rows())?;
         let mut sink = self.opened()?;
@@ -69,7 +69,7 @@ impl Results<'_> {
         Ok(())
     }
 
-    /// Where rows go.
+    /// The sink, which is opened if necessary.
     fn opened(&mut self) -> Result<Sink> {
         self.sink.take().map_or_else(
             || {
@@ -80,12 +80,12 @@ impl Results<'_> {
         )
     }
 
-    /// Writes what is left and gives the file its name. How many rows were written.
+    /// Writes the remaining rows and gives the file its name. Returns the number of rows.
     pub(super) fn finish(self) -> Result<u64> {
         self.flush()?.finish()
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     pub(super) fn flush(mut self) -> Result<Flushed> {
         self.opened()?.flush()
     }

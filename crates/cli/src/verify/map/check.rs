@@ -1,4 +1,4 @@
-//! The checks of one scheme's tables on one data set: a row for each device.
+//! The checks of one scheme's tables on one data set, with one row per device.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::failure::Result;
 use crate::number::Word;
 use crate::verify::row::{Row, compare_digests, rate};
 
-/// What is checked, and where.
+/// The tables to check, and the data set.
 pub(super) struct Check<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) kind: Kind,
-    /// The types of keys and values, where they are not u32.
+    /// The types of keys and values, if they are not u32.
     types: &'static str,
     /// The name of the data set, and its numbers of pairs and queries.
     data: &'static str,
@@ -37,7 +37,7 @@ impl<'a> Check<'a> {
         Check { run, kind, types, data: data.name, pairs: data.keys.len(), queries: data.queries.len(), cut }
     }
 
-    /// The rows of the reference and of every device, or of tables in shards.
+    /// Checks the reference and the tables of every device, or sharded tables. Returns one row for each.
     pub(super) fn rows(&self, subject: &mut dyn Subject) -> Result<Vec<Row>> {
         if let Some(shards) = self.run.shards {
             return Ok(self.in_shards(subject, shards));
@@ -51,7 +51,7 @@ impl<'a> Check<'a> {
         for device in self.run.devices {
             self.say(subject, &device.info().id);
             let mut row = self.row(subject, device.info().id.clone());
-            // Discards the stages of other tables, which used this device as guests.
+            // Discards the stages of tables that were built on other devices and moved here.
             device.ledger().take();
             let table = self.device(device, subject, &mut row);
             row.stages = device.ledger().take();
@@ -95,7 +95,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Builds the sequential reference, where there is one, and returns its row.
+    /// Builds the sequential reference, if there is one, and returns its row.
     fn reference(&self, subject: &mut dyn Subject) -> Result<Option<Row>> {
         if self.kind != Kind::Canonical || self.pairs > subject.most_pairs() {
             return Ok(None);
@@ -111,7 +111,7 @@ impl<'a> Check<'a> {
         Ok(Some(row))
     }
 
-    /// Checks that need one device only.
+    /// Runs the checks that need only one device.
     fn device<'s>(&self, device: &Device, subject: &'s dyn Subject, row: &mut Row) -> Option<Box<dyn Plain + 's>> {
         let start = Instant::now();
         let built = subject.build(device);
@@ -141,7 +141,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Checks the same table built from rows with duplicate keys: the rows that are dropped change nothing.
+/// Builds the same table from rows with duplicate keys, and checks that the dropped rows do not change anything.
 fn with_duplicates(device: &Device, subject: &dyn Subject, rule: Duplicates, row: &mut Row) {
     let what = match rule {
         Duplicates::KeepLast => "copies, of which the last stays",
@@ -157,7 +157,7 @@ fn with_duplicates(device: &Device, subject: &dyn Subject, rule: Duplicates, row
     }
 }
 
-/// Looks up every query and checks every answer. Returns how long the lookup took, unless it failed.
+/// Looks up every query and checks every answer. Returns the duration of the lookup, unless it failed.
 pub(super) fn answers(table: &dyn Queried, what: &str, row: &mut Row) -> Option<Duration> {
     let (time, outcome) = row.attempt(what, table.answers())?;
     row.expect(what, outcome);

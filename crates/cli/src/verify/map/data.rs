@@ -1,4 +1,4 @@
-//! What tables are verified on: keys with values, and queries with their right answers.
+//! The data sets that tables are verified with: keys with values, and queries with their right answers.
 
 use koel::scheme::Limits;
 use koel::scheme::hash::{MixKeys, mix};
@@ -11,9 +11,9 @@ use crate::{input, text};
 /// 48,502 bases, GenBank NC_001416.1; see `data/README.md`.
 const LAMBDA_PHAGE: &[u8] = include_bytes!("../../../data/lambda_phage.fa");
 
-/// The minimum number of absent keys that are looked up, however small a table is.
+/// The minimum number of absent keys that are looked up, even in small tables.
 const LEAST_MISSES: usize = 1000;
-/// The number of keys too wide for a table that are looked up.
+/// The number of keys that are looked up although they are too wide for the table.
 const WIDE_MISSES: u32 = 1000;
 
 /// Distinct keys with values, and keys that are absent.
@@ -21,20 +21,20 @@ pub(super) struct DataSet<K = u32, V = u32> {
     pub(super) name: &'static str,
     pub(super) keys: Vec<K>,
     pub(super) values: Vec<V>,
-    /// Every key, then as many absent ones.
+    /// Every key, then as many absent keys.
     pub(super) queries: Vec<K>,
-    /// The seed of random keys, which can be drawn again, narrower.
+    /// The seed of random keys, with which narrower keys can be drawn.
     seed: Option<u64>,
 }
 
 impl DataSet {
-    /// `n` random keys; the least and the greatest key are among them, with each other's bits as values, because it is
-    /// there that markers for empty slots would show.
+    /// `n` random keys. They include the least and the greatest key, each with the complement of its bits as the value,
+    /// because these would reveal errors with the markers of empty slots.
     pub(super) fn random(n: u32, seed: u64) -> DataSet {
         DataSet::drawn(&Workload::new(n, seed), n, seed, Limits::NONE)
     }
 
-    /// The keys of a workload of `n` pairs that is drawn within these limits.
+    /// The pairs of a workload of `n` pairs that was drawn within these limits.
     fn drawn(workload: &Workload, n: u32, seed: u64, limits: Limits) -> DataSet {
         let (mut keys, mut values) = (workload.keys(), workload.values());
         let (greatest, greatest_value) = (limits.greatest_key(), limits.greatest_value());
@@ -49,8 +49,8 @@ impl DataSet {
         DataSet { seed: Some(seed), ..DataSet::new("random", keys, values, misses) }
     }
 
-    /// The 16-mers of the genome of the phage lambda, at most `n`; the misses are their complements, which it does not
-    /// hold.
+    /// At most `n` 16-mers of the genome of phage lambda; the misses are those of their complements that do not occur
+    /// in it.
     pub(super) fn lambda_phage(n: u32) -> Result<DataSet> {
         let pairs = input::kmers(LAMBDA_PHAGE, "lambda_phage.fa", 16)?;
         let (mut keys, mut values) = pairs.into_words::<u32, u32>();
@@ -62,11 +62,12 @@ impl DataSet {
         Ok(DataSet::new("lambda", keys, values, misses.into_iter()))
     }
 
-    /// As much of it as these limits allow, and in what it differs; nothing if all of it does. Random keys are drawn
-    /// again, as many as before or as there are; of others those that are narrow enough remain.
+    /// Returns the part of the data set that these limits allow, and a description of the difference; `None` if they
+    /// allow all of it. Random keys are drawn again, as many as before if that many exist; of other keys, those that
+    /// are narrow enough are kept.
     ///
     /// # Errors
-    /// None but those of drawing keys, of which there are enough.
+    /// Only errors of drawing keys. Enough keys exist.
     pub(super) fn within(&self, limits: Limits) -> Result<Option<(DataSet, String)>> {
         let mut notes = Vec::new();
         if self.keys.iter().any(|&key| key > limits.greatest_key()) {
@@ -83,7 +84,7 @@ impl DataSet {
         }
         let cut = match self.seed {
             Some(seed) => {
-                // Of the keys of so few bits one at least is left to miss.
+                // If keys have few bits, at least one key remains to be a miss.
                 let most = limits.pairs.min(limits.greatest_key().into());
                 let n = u32::try_from(most).unwrap_or(u32::MAX).min(self.keys.len() as u32);
                 DataSet::drawn(&Workload::new(n, seed).within(limits)?, n, seed, limits)
@@ -102,7 +103,7 @@ impl DataSet {
             narrow.take(usize::try_from(limits.pairs).unwrap_or(usize::MAX)).unzip();
         let mut sorted = keys.clone();
         sorted.sort_unstable();
-        // The low bits of absent keys, and of keys that are gone, where those are absent themselves.
+        // The low bits of absent keys and of dropped keys, if these low bits are absent keys themselves.
         let queried = self.queries.iter().rev().map(|query| query & greatest);
         let absent = queried.filter(|query| sorted.binary_search(query).is_err());
         let misses: Vec<u32> = absent.take(keys.len().max(LEAST_MISSES)).collect();
@@ -116,19 +117,19 @@ impl<K: Word, V: Word> DataSet<K, V> {
         DataSet { name, keys, values, queries, seed: None }
     }
 
-    /// The same rows with keys and values of other widths, for tables that have values or none: those of 64 bits are
-    /// spread over all of them.
+    /// The same rows with keys and values of other widths, for tables with or without values. 64-bit numbers use all
+    /// bits.
     pub(super) fn widened(of: &DataSet, spread: Spread, has_values: bool) -> Self {
         let key = |&key: &u32| if K::BITS > u32::BITS { K::low(spread.of(key)) } else { K::low(key.into()) };
         let value = |&value: &u32| match (has_values, V::BITS > u32::BITS) {
             (false, _) => V::default(),
             (true, false) => V::low(value.into()),
-            // All ones stay all ones, and 0 is 0.
+            // A value with all bits set keeps that property, and 0 stays 0.
             (true, true) => V::low(Spread::Both.of(value)),
         };
         let mut queries: Vec<K> = of.queries.iter().map(key).collect();
         if spread == Spread::Both && K::BITS > u32::BITS {
-            // Behind 0 and the greatest key, which stand first: no other key has such halves.
+            // After 0 and the greatest key, which are the first two: no other key has such halves.
             let extremes = [1, 1 << 32, 1 << 63, u64::from(u32::MAX)];
             let places = queries.iter_mut().take(of.keys.len()).skip(2);
             places.zip(extremes).for_each(|(key, extreme)| *key = K::low(extreme));
@@ -144,12 +145,12 @@ impl<K: Word, V: Word> DataSet<K, V> {
     }
 }
 
-/// How 64 bits are made of 32, so that different ones stay different.
+/// How 32 bits are extended to 64, so that different numbers stay different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::verify) enum Spread {
-    /// They are either half.
+    /// They become both halves.
     Both,
-    /// One half of them is the highest 16 bits, the other the lowest: many keys agree in one of them.
+    /// One half becomes the highest 16 bits, the other the lowest: many keys have one of these in common.
     Apart,
 }
 
@@ -215,7 +216,7 @@ mod tests {
         set.within(limits).unwrap_or_else(|failure| panic!("{failure}"))
     }
 
-    /// As many pairs and narrow misses as before, if there are enough, and some keys that are too wide.
+    /// As many pairs and narrow misses as before, if enough exist, and some keys that are too wide.
     #[test]
     fn limits_leave_pairs_and_misses_that_could_have_been_there() {
         let (random, lambda) =
@@ -241,7 +242,7 @@ mod tests {
             assert!((0..cut.queries.len()).all(right));
             let misses = &cut.queries[cut.keys.len()..];
             let narrow = misses.iter().filter(|&&key| key <= greatest).count();
-            // Of 12 bits there is one key more than pairs.
+            // There is one 12-bit key more than there are pairs.
             let pairs = cut.keys.len();
             assert!(narrow >= pairs - pairs / 100 || limits.key_bits == 12, "{narrow} narrow misses, {expected}");
             let wide = if limits.key_bits < 32 { WIDE_MISSES as usize } else { 0 };

@@ -1,9 +1,9 @@
-//! Verifying plain tables of every scheme and kind, on all devices.
+//! Verifies plain tables of every scheme and kind, on all devices.
 //!
 //! ```text
 //! data.rs        keys, values, queries and their answers
 //! subject.rs     the operations of one scheme on one data set      reference.rs    the sequential reference
-//! check.rs       the checks, whatever the scheme                   shards.rs       those of tables in shards
+//! check.rs       the checks, for all schemes                       shards.rs       checks of sharded tables
 //! ```
 
 mod check;
@@ -26,7 +26,7 @@ use data::DataSet;
 pub(super) use data::{Spread, too_wide};
 use subject::Tables;
 
-/// Plain tables of every scheme and kind, on `n` random keys and on at most as many k-mers of a genome.
+/// Verifies plain tables of every scheme and kind, on `n` random keys and on at most `n` k-mers of a genome.
 pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     let data = [DataSet::random(n, run.seed), DataSet::lambda_phage(n)?];
     for Wanted { name, kind, options } in run.wanted {
@@ -49,8 +49,8 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The scheme of tables of this name, kind and options, if they come with 64-bit keys and values too. Bucketized ones have
-/// no options then.
+/// The scheme of this name, kind and options, if its tables can have 64-bit keys and values too. Bucketized tables can
+/// only without options.
 pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<Wide>> {
     if kind != Kind::Canonical {
         return Ok(None);
@@ -63,12 +63,12 @@ pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Re
     })
 }
 
-/// Those that are wanted and come so.
+/// The schemes to verify whose tables can have 64-bit keys and values.
 pub(super) fn wide_schemes(wanted: &[Wanted]) -> impl Iterator<Item = Wide> {
     wanted.iter().filter_map(|Wanted { name, kind, options }| wide_scheme(name, *kind, options).ok().flatten())
 }
 
-/// Tables of wider keys or values, on the random rows: spread over all bits, and where keys have 64 also over the ends.
+/// Verifies tables of wider keys or values, on the random rows. 64-bit keys are spread in both ways of [`Spread`].
 fn wide<S: Scheme<Key: Word, Value: Word>>(
     run: &Run<'_>,
     scheme: S,
@@ -88,18 +88,18 @@ where
     Ok(rows)
 }
 
-/// Steps of that for the progress bar.
+/// The number of steps of `verify` on the progress bar.
 pub(super) fn steps(run: &Run<'_>) -> usize {
     let Run { wanted, devices, .. } = *run;
-    // Keys of 64 bits have two sets of data, and there are three such tables; and one of u32 keys, or two.
+    // Three types of tables with 64-bit keys, on two data sets each, and one or two types with u32 keys on one.
     let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, Wide::Signpost(_)) { 8 } else { 7 });
-    // In shards, and under a limit those in files besides.
+    // Sharded tables, and under a memory limit also those in files.
     let in_shards = shared_by(devices).count() * (1 + usize::from(run.memory.is_some()));
     let of_table = run.shards.map_or(devices.len() + 1, |_| in_shards);
     (wanted.len() * 2 + wide.sum::<usize>()) * of_table
 }
 
-/// The rows of a scheme, on as much of the data as it can hold.
+/// Verifies a scheme, on as much of the data as its tables can hold.
 fn any(run: &Run<'_>, kind: Kind, data: &DataSet, scheme: AnyScheme) -> Result<Vec<Row>> {
     match data.within(scheme.limits())? {
         None => rows_of(run, kind, "", data, None, scheme),
@@ -123,8 +123,8 @@ where
     Ok(rows)
 }
 
-/// Makes every device compile its kernels and start its threads, so that this is not timed. Errors are ignored: the checks
-/// that follow fail with the same errors, and report them.
+/// Makes every device compile its kernels and start its threads, so that this is not timed. Errors are ignored: the
+/// following checks fail with the same errors, and report them.
 fn warm_up<S: Scheme>(devices: &[Device], scheme: S)
 where
     Device: Runs<S>,

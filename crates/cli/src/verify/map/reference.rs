@@ -1,8 +1,8 @@
-//! The sequential reference: a canonical table by the scheme's own `place`, one pair after the other on one host
+//! The sequential reference: a canonical table that the scheme's own `place` builds one pair at a time, on one host
 //! thread.
 //!
-//! It shares no code with the backends but the scheme's arithmetic in `scheme/`, so a machine with a CPU alone still
-//! compares two implementations.
+//! It shares only the scheme's arithmetic in `scheme/` with the backends, so even a machine with only a CPU compares
+//! two implementations.
 
 use koel::Scheme;
 use koel::scheme::{FIRST_SALTED, Placing, Plan, Request, Salt};
@@ -11,21 +11,21 @@ use super::data::DataSet;
 use crate::answers::wrong_ones;
 use crate::number::Word;
 
-/// More pairs than this take one thread too long: about 20 s.
+/// The most pairs of the reference: more take one thread too long, about 20 s.
 const MOST_PAIRS: usize = 1 << 26;
-/// Of schemes that are built on the host every device waits for one thread too: 4 million pairs take it about 10 s, and
-/// 16 million most of a minute, each time.
+/// The same limit for schemes that are built on the host, where each device waits for one thread too: it takes about 10
+/// s for 4 million pairs, and most of a minute for 16 million, each time.
 const MOST_HOST_BUILT: usize = 1 << 22;
-/// As many attempts as a builder makes.
+/// The number of attempts that a builder makes.
 const ATTEMPTS: u32 = 32;
 
-/// A table on the host.
+/// The reference table on the host.
 pub(super) struct Reference<S: Scheme> {
     pub(super) plan: S::Plan,
     pub(super) image: Vec<u64>,
 }
 
-/// The most pairs of which a reference of this scheme is built.
+/// The most pairs for which a reference of this scheme is built.
 pub(super) fn most_pairs(scheme: &impl Scheme) -> usize {
     if scheme.host_built() { MOST_HOST_BUILT } else { MOST_PAIRS }
 }
@@ -35,10 +35,10 @@ where
     S::Key: Word,
     S::Value: Word,
 {
-    /// Builds with the first constants that place every pair.
+    /// Builds the table with the first hash constants that place every pair.
     ///
     /// # Errors
-    /// A sentence that says why there is no table.
+    /// A sentence that says why the table cannot be built.
     pub(super) fn build(scheme: &S, slots: u64, seed: u64, data: &DataSet<S::Key, S::Value>) -> Result<Self, String> {
         let pairs = data.keys.len() as u64;
         let all: Vec<_> = data.keys.iter().copied().zip(data.values.iter().copied()).collect();
@@ -71,7 +71,7 @@ where
         ))
     }
 
-    /// Checks that it is a right table itself: its invariants, and every answer.
+    /// Checks the reference itself: its invariants, and every answer.
     pub(super) fn check(&self, data: &DataSet<S::Key, S::Value>) -> Result<(), String> {
         let audit = S::audit(&self.plan, &self.image, 0..self.plan.cells()).map_err(|error| error.to_string())?;
         if audit.pairs + u64::from(self.plan.outside().is_some()) != data.keys.len() as u64 {
@@ -84,7 +84,7 @@ where
         }
     }
 
-    /// Compares a device's table with it, bit for bit.
+    /// Compares a device's table with the reference, bit for bit.
     pub(super) fn compare(&self, plan: &S::Plan, image: &[u64]) -> Result<(), String> {
         if plan.attempt() != self.plan.attempt() {
             let (device, reference) = (plan.attempt(), self.plan.attempt());

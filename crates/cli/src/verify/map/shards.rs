@@ -1,5 +1,5 @@
-//! Verifying tables in shards: one table on each device, and one on all devices together. With a memory limit, also tables
-//! that are built in a file and queried there.
+//! Verifies sharded tables: one on each device, and one on all devices together. With a memory limit, also tables that
+//! are built in a file and queried there.
 
 use std::time::Instant;
 
@@ -14,7 +14,8 @@ use crate::verify::shared_by;
 use crate::verify::tables::equal;
 
 impl Check<'_> {
-    /// A row for each device, and one for all of them: their digests are equal, and every answer is right.
+    /// One row for each device, and one for all devices together. Checks that their digests are equal, and that every
+    /// answer is right.
     pub(super) fn in_shards(&self, subject: &dyn Subject, shards: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for devices in shared_by(self.run.devices) {
@@ -50,8 +51,8 @@ impl Check<'_> {
         row
     }
 
-    /// Spills the rows to a temporary file, in chunks that are small compared with the memory limit, builds the table from
-    /// there one shard at a time, and queries it in its file.
+    /// Spills the rows to a temporary file, in chunks that are small compared with the memory limit. Builds the table
+    /// from that file one shard at a time, and queries it in its own file.
     fn file_of(&self, row: &mut Row, devices: &[Device], subject: &dyn Subject, shards: usize, memory: u64) {
         let Some(folder) = row.attempt("a temporary folder", tempfile::tempdir()) else { return };
         let (path, start) = (folder.path().join("table.koel"), Instant::now());

@@ -1,7 +1,7 @@
 //! The tables of one scheme on one data set, behind traits without type parameters.
 //!
-//! The checks (check.rs, shards.rs) use these traits alone and are compiled once. What is compiled for each scheme is one
-//! call of each operation.
+//! The checks (check.rs, shards.rs) use only these traits and are compiled once. For each scheme, only one call of each
+//! operation is compiled.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::answers;
 use crate::failure::{Failure, Result};
 use crate::number::Word;
 
-/// Chunks of rows that fit in the memory limit together.
+/// The number of chunks of rows that fit in the memory limit together.
 const CHUNKS: u64 = 32;
 
 /// The tables of one scheme on one data set.
 pub(super) trait Subject {
     fn name(&self) -> &'static str;
     fn host_built(&self) -> bool;
-    /// The most pairs that the sequential reference is built from.
+    /// The most pairs for which the sequential reference is built.
     fn most_pairs(&self) -> usize;
-    /// Builds the sequential reference. Returns how long that took, and the number of failed attempts.
+    /// Builds the sequential reference. Returns the duration, and the number of failed attempts.
     fn build_reference(&mut self) -> Result<(Duration, u32)>;
     /// Checks the invariants and all answers of the reference.
     fn check_reference(&self) -> std::result::Result<(), String>;
@@ -36,7 +36,7 @@ pub(super) trait Subject {
     /// rows. The rule selects the values of the data set.
     fn build_with_duplicates<'a>(&'a self, device: &Device, rule: Duplicates) -> koel::Result<Box<dyn Plain + 'a>>;
     fn build_shards<'a>(&'a self, devices: &[Device], shards: usize) -> koel::Result<Box<dyn Built + 'a>>;
-    /// Builds a table in shards with a temporary file in `folder`, and saves it at `path`.
+    /// Builds a sharded table with a temporary file in `folder`, and saves it at `path`.
     fn save_spilled(
         &self,
         devices: &[Device],
@@ -45,18 +45,18 @@ pub(super) trait Subject {
         folder: &Path,
         path: &Path,
     ) -> koel::Result<Digest>;
-    /// Opens that file, whose shards are read for each lookup.
+    /// Opens that file; each lookup reads the shards.
     fn open_file<'a>(&'a self, devices: &[Device], path: &Path) -> koel::Result<Box<dyn Queried + 'a>>;
 }
 
-/// Something that answers queries.
+/// A table that can be queried.
 pub(super) trait Queried {
     fn pairs(&self) -> u64;
-    /// Looks up every query of the data set. Returns how long that took, and whether all answers are right.
+    /// Looks up every query of the data set. Returns the duration, and whether all answers are right.
     fn answers(&self) -> koel::Result<(Duration, std::result::Result<(), String>)>;
 }
 
-/// A table, whole or in shards.
+/// A table that was built, sharded or not.
 pub(super) trait Built: Queried {
     fn restarts(&self) -> u32;
     fn audit(&self) -> koel::Result<()>;
@@ -65,7 +65,7 @@ pub(super) trait Built: Queried {
 
 /// A table on one device.
 pub(super) trait Plain: Built {
-    /// Compares the image with the reference, if there is one, bit for bit.
+    /// Compares the image with that of the reference, if there is one, bit for bit.
     fn compare(&self) -> Option<koel::Result<std::result::Result<(), String>>>;
     fn moved_to<'a>(&'a self, device: &Device) -> koel::Result<Box<dyn Queried + 'a>>;
 }
@@ -121,7 +121,7 @@ where
     fn build_reference(&mut self) -> Result<(Duration, u32)> {
         let slots = self.run.size.slots(&self.scheme, self.data.keys.len() as u64)?;
         let start = Instant::now();
-        // It runs on no device, so if it cannot be built, no table of these options can.
+        // The reference does not use a device, so if it cannot be built, no table with these options can be.
         let built = Reference::build(&self.scheme, slots, self.run.seed, self.data).map_err(Failure::Input)?;
         let time = start.elapsed();
         Ok((time, self.reference.insert(built).plan.attempt()))
@@ -179,13 +179,13 @@ where
     }
 }
 
-/// A table, with what it was built from.
+/// A table, and the data that it was built from.
 struct Made<'a, S: Scheme, T> {
     of: &'a Tables<'a, S>,
     table: T,
 }
 
-/// What tables of all kinds have in common.
+/// Implements [`Queried`] for all kinds of tables.
 macro_rules! queried {
     ($($table:ty),*) => {$(
         impl<S: Scheme<Key: Word, Value: Word>> Queried for Made<'_, S, $table>

@@ -1,12 +1,12 @@
-//! The data that the tables are verified with: rows with duplicate keys, in random order.
+//! The data for verifying structures: rows with duplicate keys, in random order.
 //!
 //! ```text
-//! copies     one group of each of some sizes around powers of two, and random groups of about four
-//! heavy      half of all rows are one key, an eighth the greatest one; the rest random groups of about four
+//! copies     one group of each of some sizes around powers of two, and random groups of about four rows
+//! heavy      one key has half of all rows, the greatest key an eighth; the rest are random groups of about four rows
 //! distinct   no duplicate keys
 //! ```
 //!
-//! The least and the greatest key are among them, and so are the least and the greatest value.
+//! The data includes the least and the greatest key, and the least and the greatest value.
 
 use koel::scheme::Limits;
 use koel::scheme::hash::{MixKeys, SplitMix64, mix, reduce};
@@ -17,28 +17,28 @@ use crate::number::Word;
 use crate::text;
 use crate::verify::map::{Spread, too_wide};
 
-/// Groups of these sizes, as far as half of all rows go.
+/// The sizes of the groups, which are used until half of all rows are used.
 const SIZES: [usize; 21] =
     [1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
-/// Rows of a random group, on average.
+/// The average number of rows of a random group.
 const COPIES: usize = 4;
-/// The minimum number of absent keys that are looked up, however few rows there are.
+/// The minimum number of absent keys that are looked up, even if there are few rows.
 const LEAST_MISSES: usize = 100;
 
-/// Rows of a key and a value each.
+/// Rows of a key and a value.
 pub(super) struct Columns<K = u32> {
     pub(super) name: &'static str,
     pub(super) keys: Vec<K>,
     pub(super) values: Vec<u32>,
-    /// Keys that no row has, and that the table could hold.
+    /// Keys that no row has, but that the table could hold.
     pub(super) absent: Vec<K>,
     /// Keys that are too wide for the table.
     pub(super) wide: Vec<K>,
-    /// How they differ from the requested data.
+    /// How the data differs from the requested data.
     pub(super) cut: Option<String>,
 }
 
-/// How often keys come.
+/// How often keys occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Copies,
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// The number of each row's key, of `most` keys at most. All keys from 0 to the greatest number may be meant.
+    /// The number of each row's key; there are at most `most` different numbers. Numbers may be unused.
     fn numbers(self, n: usize, most: usize) -> Vec<usize> {
         let mut numbers = Vec::with_capacity(n);
         let mut groups = 0;
@@ -87,12 +87,12 @@ impl Shape {
 }
 
 impl Columns {
-    /// About `n` rows, with keys that tables of these limits can hold.
+    /// About `n` rows, with keys that tables with these limits can hold.
     ///
     /// # Errors
-    /// None but those of drawing keys, of which there are enough.
+    /// Only errors of drawing keys. Enough keys exist.
     pub(super) fn new(shape: Shape, n: u32, seed: u64, limits: Limits) -> Result<Columns> {
-        // One key at least is left to miss.
+        // At least one key remains to be a miss.
         let most = limits.pairs.min(limits.greatest_key().into()).min(n.into()) as usize;
         let numbers = shape.numbers(n as usize, most);
         let distinct = numbers.iter().max().map_or(0, |&greatest| greatest + 1);
@@ -125,7 +125,7 @@ impl Columns {
         })
     }
 
-    /// The same rows with keys of 64 bits.
+    /// The same rows with 64-bit keys.
     pub(super) fn widened(self, spread: Spread) -> Columns<u64> {
         let wide = |keys: Vec<u32>| keys.into_iter().map(|key| spread.of(key)).collect();
         let Columns { name, keys, values, absent, cut, .. } = self;
@@ -134,14 +134,14 @@ impl Columns {
 }
 
 impl<K: Word> Columns<K> {
-    /// The distinct keys, absent ones and such as are too wide, and some keys again.
+    /// The distinct keys, absent and too wide ones, and some of the keys once more.
     pub(super) fn queried(&self, distinct: &[K]) -> Vec<K> {
         let again = self.keys.iter().take(100);
         distinct.iter().chain(&self.absent).chain(&self.wide).chain(again).copied().collect()
     }
 }
 
-/// What limits change.
+/// Describes how limits change the data, if they do.
 fn cut(shape: Shape, n: u32, limits: Limits) -> Option<String> {
     let mut notes = Vec::new();
     if limits.key_bits < u32::BITS && n > 0 {

@@ -1,4 +1,4 @@
-//! Compacting tables: a dense id for each key, and the key of each id.
+//! Verifies compacting tables: the dense id of each key, and the key of each id.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::verify::row::Row;
 
 pub(super) struct Compacting;
 
-/// A table in each order of ids.
+/// One table for each order of ids.
 type Both<S> = [(IdOrder, CompactingTable<Device, S>); 2];
 
 impl<S: Scheme<Value = u32>> Subject<S> for Compacting
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Everything that a table says of keys and ids, where key `unique[i]` has id `i`.
+/// Checks all operations on keys and ids of a table in which key `unique[i]` must have id `i`.
 pub(super) fn says<C: Scheme<Key = S::Key>, S: Scheme<Value = u32>>(
     case: &Case<'_, C>,
     table: &CompactingTable<Device, S>,
@@ -95,7 +95,7 @@ where
         let right: Vec<_> = queried.iter().map(|key| ids.get(key).copied()).collect();
         row.expect(&what("ids"), same("ids", &answers, &right));
     }
-    // Every id backwards, and some that no key has.
+    // Every id in descending order, and some ids that do not exist.
     let past = [0, 1, 1000].map(|past| (unique.len() as u32).saturating_add(past));
     let numbers: Vec<u32> = (0..unique.len() as u32).rev().chain(past).chain([u32::MAX]).collect();
     if let Some(keys) = row.attempt(&what("keys"), table.keys(&numbers)) {

@@ -1,4 +1,4 @@
-//! Compacting tables made from a set, as the paper makes them: ids in table order.
+//! Verifies compacting tables that are built from a set, as in the paper: ids are in table order.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Subject<AnyScheme> for FromSet {
         Ok((CompactingTable::from_set(set)?, keys))
     }
 
-    /// Its ids number the keys as the set had them.
+    /// Checks that ids number the keys in the order of the set.
     fn check(&self, case: &Case<'_>, (table, keys): &Self::Built, row: &mut Row) -> Option<(usize, Duration)> {
         let mut sorted = keys.clone();
         sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! Groups: distinct keys, the number of each row's key, and aggregates, in both orders.
+//! Verifies groups: distinct keys, the number of each row's key, and aggregates, in both orders.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ where
             let outcome = same("keys", &factorized.0, &right).and(same("ids of rows", &factorized.1, &inverse));
             row.expect(&format!("factorize, {name}"), outcome);
             row.expect(&format!("group_by, {name}"), right_groups(case.data, &right, groups));
-            // Each aggregate alone: others are not computed, and need no values.
+            // Each aggregate alone, so that the others are not computed; counts do not need values.
             for aggregate in Aggregate::ALL {
                 let values = if aggregate == Aggregate::Count { &[] } else { &values[..] };
                 let (alone, time) = timed(|| group::group_by(device, keys, values, &[aggregate], *order));
@@ -71,7 +71,7 @@ where
         counted
     }
 
-    /// Of all results, which are the same wherever they were made.
+    /// The digest of all results, which are equal on all devices.
     fn digest(&self, _: &Case<'_, S>, (_, all): &Self::Built) -> Option<koel::Result<String>> {
         let mut hasher = blake3::Hasher::new();
         for Results { unique, factorized, groups, .. } in all {
@@ -103,7 +103,7 @@ pub(super) fn right_groups<K: Word>(data: &Data<K>, unique: &[K], groups: &Aggre
     same("greatest values", &groups.maxs, &column(&|key| values(key).max().unwrap_or(0)))
 }
 
-/// The groups with one aggregate.
+/// The groups with only one of the aggregates.
 fn only<K: Word>(aggregate: Aggregate, all: &Aggregated<K>) -> Aggregated<K> {
     let mut only = Aggregated::default();
     only.keys.clone_from(&all.keys);

@@ -1,4 +1,4 @@
-//! Joins of two key columns, by nested loops over an ordered map.
+//! Verifies joins of two key columns against nested loops over an ordered map.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::verify::row::Row;
 
 pub(super) struct Joins;
 
-/// Pieces of a result that is streamed.
+/// Rows of a piece of a streamed result.
 const PIECE: usize = 1009;
 
 impl<S: Scheme<Value = u32>> Subject<S> for Joins
@@ -43,7 +43,7 @@ where
         first
     }
 
-    /// Of all results, which are the same wherever they were made, and over whatever scheme and kind.
+    /// The digest of all results, which are equal on all devices and for all schemes and kinds.
     fn digest(&self, case: &Case<'_, S>, index: &Self::Built) -> Option<koel::Result<String>> {
         let left = left_column(case);
         let all = || {
@@ -64,8 +64,8 @@ where
     }
 }
 
-/// The left column: keys of the right one, some again, and others. The heavy ones come only a few times, so that the
-/// result is not much more than the rows.
+/// The left column: keys of the right column, some of them twice, and absent keys. Heavy keys occur only a few times,
+/// so that the result is not much longer than the columns.
 fn left_column<S: Scheme>(case: &Case<'_, S>) -> Vec<S::Key>
 where
     S::Key: Word,
@@ -76,8 +76,8 @@ where
     model.first_seen.iter().chain(some).copied().collect()
 }
 
-/// The rows of the result, left rows ascending and right rows ascending within each, and then the `rights` right rows
-/// that no left row has met.
+/// The rows of the result: left rows in ascending order, each with its right rows in ascending order, then those of the
+/// `rights` right rows that match no left row.
 fn right_result<K: Word>(model: &Model<K>, rights: usize, left: &[K], kind: JoinKind) -> (Vec<u32>, Vec<u32>) {
     let mut rows = (Vec::new(), Vec::new());
     let mut met = vec![false; rights];
@@ -109,7 +109,7 @@ fn right_result<K: Word>(model: &Model<K>, rights: usize, left: &[K], kind: Join
     rows
 }
 
-/// One join, at once and in pieces.
+/// Checks one join, with the result at once and in pieces.
 fn joins<S: Scheme<Value = u32>>(
     case: &Case<'_, S>,
     index: &JoinIndex<Device, S>,
@@ -141,7 +141,7 @@ where
     Some((right.0.len(), time))
 }
 
-/// More than 2^32 rows: checks their number, and the last of them.
+/// Checks a join with more than 2^32 rows: their number, and the last of them.
 fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, index: &JoinIndex<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,

@@ -1,9 +1,9 @@
-//! Verifying what is made of tables: sets, compacting and multivalue tables, joins and groups.
+//! Verifies structures built on tables: sets, compacting and multivalue tables, joins and groups.
 //!
 //! ```text
-//! columns.rs   rows with duplicate keys       model.rs   the right answers, by ordered maps
-//! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      a subject each: how it is built, and what must be true
-//! shards.rs    sets and multivalue tables in shards
+//! columns.rs   rows with duplicate keys       model.rs   the right answers, from ordered maps
+//! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      one subject each: how it is built, and its checks
+//! shards.rs    sharded sets and multivalue tables
 //! ```
 
 mod columns;
@@ -34,7 +34,7 @@ use columns::{Columns, Shape};
 use model::Model;
 pub(super) use model::equal;
 
-/// What is verified here.
+/// The structures that this module verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Set,
@@ -45,7 +45,7 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// All of them, with what they are on the command line.
+    /// All structures, with their names on the command line.
     pub(super) const ALL: [(Table, Which); 5] = [
         (Table::Set, Which::Set),
         (Table::Compact, Which::Compact),
@@ -55,31 +55,32 @@ impl Table {
     ];
 }
 
-/// Steps of one of them for the progress bar.
+/// The number of steps of a structure on the progress bar.
 pub(super) fn steps(table: Table, run: &Run<'_>) -> usize {
     let Run { wanted, devices, shards, .. } = *run;
-    // Groups have no scheme. The first of the columns are the few rows that compile kernels.
+    // Groups do not have a scheme. Besides the columns of each shape, there is one of few rows, to compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
     let wide = if table == Table::Group { wide_schemes(wanted).count().min(1) } else { bucketized(wanted) };
     let rows = shards.map_or(devices.len(), |_| shared_by(devices).count());
     (schemes + wide) * (1 + Shape::ALL.len()) * rows
 }
 
-/// How many of these are tables of 64-bit keys inside of structures too.
+/// How many of these schemes are also used for structures with 64-bit keys.
 fn bucketized(wanted: &[Wanted]) -> usize {
     wide_schemes(wanted).filter(|scheme| matches!(scheme, Wide::Bucketized(_))).count()
 }
 
-/// One of them, over every scheme and kind that can hold it.
+/// Verifies a structure, for every scheme and kind that supports it.
 pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<String>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    // Columns without limits serve most schemes.
+    // Data without limits is suitable for most schemes.
     let mut common = Vec::new();
     for shape in Shape::ALL {
         common.push(Data::new(shape, n, run.seed, Limits::NONE)?);
     }
     if table == Table::Group {
-        // Groups are numbered by the library's own table, whatever the scheme: the best place to compile all kernels.
+        // The library's own table numbers groups, for all schemes. The first data set is small, and only compiles the
+        // kernels.
         for (i, data) in [&Data::new(Shape::Copies, 9, run.seed, Limits::NONE)?].into_iter().chain(&common).enumerate()
         {
             let case =
@@ -101,7 +102,7 @@ pub(super) fn verify(run: &Run<'_>, table: Table, n: u32, left_out: &mut Vec<Str
     Ok(rows)
 }
 
-/// One of them over tables of 64-bit keys: with ids as values, or without values.
+/// Verifies a structure with tables of 64-bit keys: with ids as values, or without values.
 fn wide_table<S, K>(run: &Run<'_>, table: Table, numbers: &S, keys: &K, n: u32) -> Result<Vec<Row>>
 where
     S: Scheme<Key = u64, Value = u32>,
@@ -117,7 +118,7 @@ where
     }
 }
 
-/// A subject over tables of 64-bit keys, on rows whose keys agree in one half or in none.
+/// Verifies a subject with tables of 64-bit keys. In one of the data sets, many keys have one half in common.
 fn wide<S: Scheme<Key = u64>, T: Subject<S>>(run: &Run<'_>, subject: &T, scheme: &S, n: u32) -> Result<Vec<Row>>
 where
     Device: Runs<S>,
@@ -134,7 +135,7 @@ where
     Ok(rows)
 }
 
-/// Rows, and what they say.
+/// Rows, and the right answers for them.
 struct Data<K = u32> {
     columns: Columns<K>,
     model: Model<K>,
@@ -147,7 +148,7 @@ impl Data {
     }
 }
 
-/// One table over one scheme and kind.
+/// The checks of one structure with one scheme and kind.
 struct Checks<'a> {
     table: Table,
     n: u32,
@@ -162,7 +163,7 @@ impl Checks<'_> {
         match self.table {
             Table::Set => self.all(&set::Sets, scheme),
             Table::Compact => match scheme {
-                // A scheme without values holds no ids, and becomes a table that does.
+                // A scheme without values cannot store ids, but its table can be converted to one that does.
                 AnyScheme::CuckooSet(set) => self.all(&from_set::FromSet(set.clone()), scheme),
                 _ => self.all(&compact::Compacting, scheme),
             },
@@ -172,9 +173,9 @@ impl Checks<'_> {
         }
     }
 
-    /// A subject on all data.
+    /// Checks a subject on all data sets.
     fn all<T: Subject<AnyScheme>>(&mut self, subject: &T, scheme: &AnyScheme) -> Result<Vec<Row>> {
-        // Values of rows are none of the table's.
+        // The table does not store the rows' values, so their width is not limited.
         let limits = Limits { value_bits: u32::BITS, ..scheme.limits() };
         // Compiles the kernels, so that this is not timed.
         let few = Data::new(Shape::Copies, 9, self.run.seed, limits)?;
@@ -205,46 +206,47 @@ impl Checks<'_> {
         Ok(rows)
     }
 
-    /// Steps that need not be taken.
+    /// Counts the steps that are skipped.
     fn pass_over(&self) {
         let rows = self.run.shards.map_or(self.run.devices.len(), |_| shared_by(self.run.devices).count());
         (0..rows).for_each(|_| self.run.progress.step());
     }
 }
 
-/// What a subject is verified on.
+/// The data and the parameters with which a subject is verified.
 struct Case<'a, S: Scheme = AnyScheme> {
     scheme: S,
     data: &'a Data<S::Key>,
     run: &'a Run<'a>,
     kind: Kind,
-    /// Of keys, where they are not u32.
+    /// The type of keys, if it is not u32.
     types: &'static str,
 }
 
-/// One table: how it is built, and what must be true of it.
+/// A structure to verify: how it is built, and its checks.
 trait Subject<S: Scheme> {
     /// Its name in the report.
     const TABLE: &'static str;
-    /// Whether the scheme is a matter of it.
+    /// Whether the structure depends on the scheme.
     const HAS_SCHEME: bool = true;
     type Built;
 
-    /// Why the scheme cannot hold these rows, if so.
+    /// Returns the reason if the scheme cannot hold these rows.
     fn left_out(&self, _case: &Case<'_, S>) -> Option<String> {
         None
     }
-    /// Builds it from the host's columns.
+    /// Builds the structure from the columns in host memory.
     fn build(&self, case: &Case<'_, S>, device: &Device) -> koel::Result<Self::Built>;
-    /// Everything that it says, changes to it too. How many answers the first question gave, and in what time.
+    /// Checks all operations, including changes. Returns the number of answers of the first operation, and its
+    /// duration.
     fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
-    /// What must be the same on every device, if anything.
+    /// The digest of what must be equal on all devices, if anything must be.
     fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
-    /// Checks all of that for a table in `shards` shards over these devices, if such tables exist.
+    /// Checks a table with `shards` shards on these devices, if this structure can be sharded.
     fn in_shards(&self, _case: &Case<'_, S>, _shards: usize, _devices: &[Device], row: &mut Row) {
         row.expect("shards", Err("there are no such tables in shards".into()));
     }
-    /// The same on another device, if it can be moved, and what it says there.
+    /// Moves the structure to another device, if that is possible, and checks it there.
     fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
 }
 
@@ -252,7 +254,7 @@ impl<S: Scheme> Case<'_, S>
 where
     S::Key: Word,
 {
-    /// The rows that are reported: all, or where the point is to compile kernels, those that failed.
+    /// The rows to report: all of them, or only failed ones if the purpose is to compile kernels.
     fn found<T: Subject<S>>(&self, subject: &T, compiles: bool) -> Vec<Row> {
         let mut rows = self.rows(subject);
         rows.retain(|row| !compiles || !row.is_ok());
@@ -260,7 +262,7 @@ where
         rows
     }
 
-    /// A row for each device.
+    /// One row for each device.
     fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
         let run = self.run;
         if let Some(shards) = run.shards {
@@ -280,7 +282,7 @@ where
         rows
     }
 
-    /// The row of this device, or of several, before anything is found out.
+    /// An empty row for this device, or for several.
     fn row<T: Subject<S>>(&self, device: String) -> Row {
         let (columns, scheme) = (&self.data.columns, if T::HAS_SCHEME { self.scheme.name() } else { "" });
         self.run.progress.say(format!("{}, {scheme} {}, on {} keys: {device}", T::TABLE, self.kind, columns.name));
@@ -293,7 +295,7 @@ where
         }
     }
 
-    /// Everything on one device, and on the others that it is moved to.
+    /// Runs all checks on one device, and on the other devices after a move.
     fn on<T: Subject<S>>(&self, device: &Device, subject: &T, row: &mut Row) {
         let start = Instant::now();
         let built = subject.build(self, device).and_then(|built| device.finish().map(|()| built));
@@ -317,7 +319,7 @@ where
         }
     }
 
-    /// Why the scheme's values cannot be numbers of all distinct keys, if so.
+    /// Returns the reason if the scheme's values have too few bits for the numbers of all distinct keys.
     fn too_narrow(&self) -> Option<String> {
         let (most, keys) = (self.scheme.limits().greatest_value(), self.data.model.rows.len());
         let bits = self.scheme.limits().value_bits;
@@ -331,7 +333,7 @@ fn sized<T: Builder>(builder: T, run: &Run<'_>) -> T {
     run.size.apply(builder.with_seed(run.seed))
 }
 
-/// How long some work took, if it could be done.
+/// Runs some work and measures its duration.
 fn timed<T, E>(work: impl FnOnce() -> std::result::Result<T, E>) -> (std::result::Result<T, E>, Duration) {
     let start = Instant::now();
     let done = work();

@@ -1,15 +1,15 @@
-//! The sequential reference: ordered maps of the host, which share no code with the library.
+//! The sequential reference: ordered maps on the host, which share no code with the library.
 
 use std::collections::BTreeMap;
 
 use super::columns::Columns;
 use crate::number::Word;
 
-/// What rows say.
+/// The rows of each key, and the order of keys.
 pub(super) struct Model<K = u32> {
-    /// The numbers of each key's rows, ascending.
+    /// The row numbers of each key, in ascending order.
     pub(super) rows: BTreeMap<K, Vec<u32>>,
-    /// The distinct keys in the order in which they first come.
+    /// The distinct keys, in order of first occurrence.
     pub(super) first_seen: Vec<K>,
 }
 
@@ -31,15 +31,15 @@ impl<K: Word> Model<K> {
         self.rows.keys().copied().collect()
     }
 
-    /// The heaviest key so often that its rows, counted once for each, are more than 2^32; and how many they are.
-    /// Nothing where that would take too many copies.
+    /// The heaviest key, repeated so often that its rows, counted for each repetition, are more than 2^32, and their
+    /// number. `None` if that would take too many repetitions.
     pub(super) fn past_32_bits(&self) -> Option<(Vec<K>, u64)> {
         let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
         let times = (1u64 << 32) / rows.len() as u64 + 1;
         (rows.len() >= 1 << 12).then(|| (vec![key; times as usize], times * rows.len() as u64))
     }
 
-    /// The rows of a key.
+    /// The row numbers of a key.
     pub(super) fn of(&self, key: K) -> &[u32] {
         self.rows.get(&key).map_or(&[], Vec::as_slice)
     }
@@ -50,10 +50,10 @@ pub(super) fn numbers<K: Word>(keys: &[K]) -> BTreeMap<K, u32> {
     keys.iter().copied().zip(0..).collect()
 }
 
-/// Compares two lists.
+/// Checks that two lists are equal.
 ///
 /// # Errors
-/// A sentence on the first difference.
+/// A sentence that describes the first difference.
 pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &[T], right: &[T]) -> Result<(), String> {
     if got.len() != right.len() {
         return Err(format!("{what}: {} where there should be {}", got.len(), right.len()));
@@ -68,10 +68,10 @@ pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &[T], right:
     }
 }
 
-/// Compares two numbers.
+/// Checks that two numbers are equal.
 ///
 /// # Errors
-/// Both.
+/// A sentence with both numbers.
 pub(in crate::verify) fn equal<T: PartialEq + std::fmt::Display>(what: &str, got: T, right: T) -> Result<(), String> {
     if got == right { Ok(()) } else { Err(format!("{what}: {got} where {right} is right")) }
 }

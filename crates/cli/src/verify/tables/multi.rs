@@ -1,4 +1,4 @@
-//! Multivalue tables: all values of each key, in the order of the rows.
+//! Verifies multivalue tables: all values of each key, in the order of the rows.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::verify::row::Row;
 
 pub(super) struct Multi;
 
-/// Pieces of a list that is streamed.
+/// Values of a piece of a streamed list.
 const PIECE: usize = 1009;
 
 impl<S: Scheme<Value = u32>> Subject<S> for Multi
@@ -68,7 +68,7 @@ where
     case.data.model.of(key).iter().map(|&row| case.data.columns.values[row as usize]).collect()
 }
 
-/// `get`: ranges of `values`.
+/// Checks `get`, which returns ranges of `values`.
 fn ranges<S: Scheme<Value = u32>>(
     case: &Case<'_, S>,
     table: &MultiTable<Device, S>,
@@ -85,7 +85,7 @@ where
     let ranges = row.attempt(what, ranges)?;
     let got: Vec<_> = ranges.into_iter().map(|range| values.get(range).map(<[u32]>::to_vec)).collect();
     let right: Vec<_> = queried.iter().map(|&key| Some(values_of(case, key))).collect();
-    // Lists may be long, and it is enough to know whose is wrong.
+    // Lists may be long, so only the key of a wrong one is reported.
     let wrong = got.iter().zip(&right).position(|(got, right)| got != right);
     let outcome = match wrong {
         _ if got.len() != queried.len() => Err(format!("{} answers to {} queries", got.len(), queried.len())),
@@ -114,13 +114,13 @@ where
     }
 }
 
-/// Values in one list, in a slice that is too short, in one that is not, and in pieces.
+/// Retrieves values as one list, into slices that are too short and long enough, and in pieces.
 fn retrieves<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,
     S::Key: Word,
 {
-    // Each key once and the absent ones: a heavy key has too many values to be looked up often.
+    // Absent keys, and each key once: heavy keys have too many values to be looked up often.
     let queried: Vec<S::Key> = case.data.columns.absent.iter().chain(&case.data.model.first_seen).copied().collect();
     let (mut offsets, mut values) = (vec![0], Vec::new());
     for &key in &queried {
@@ -161,8 +161,8 @@ where
     }
 }
 
-/// The heaviest key, queried so often that there are more than 2^32 values: an error at once, and
-/// `retrieve_chunks` returns their number.
+/// Looks up the heaviest key so often that there are more than 2^32 values: `retrieve` must return an error
+/// immediately, and `retrieve_chunks` their number.
 fn past_32_bits<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,
@@ -180,7 +180,7 @@ where
     }
 }
 
-/// Half of the keys go, with all their values; the rest is the table of the rest.
+/// Removes half of the keys with all their values. The result must be the table of the remaining rows.
 fn removes<S: Scheme<Value = u32>>(case: &Case<'_, S>, table: &MultiTable<Device, S>, row: &mut Row)
 where
     Device: Runs<S>,

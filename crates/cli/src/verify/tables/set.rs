@@ -1,4 +1,4 @@
-//! Sets: who is in them, and what comes of two.
+//! Verifies sets: their members, and operations on two sets.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// A set must have these keys, each once.
+/// Checks that a set has exactly these keys.
 fn has_keys<S: Scheme>(set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, what: &str, row: &mut Row)
 where
     Device: Runs<S>,
@@ -70,7 +70,7 @@ where
     keys_are(set.len(), set.to_keys(), right, what, row);
 }
 
-/// `keys` must be these keys, each once.
+/// Checks that `keys` are exactly these keys, each once.
 pub(super) fn keys_are<K: Word>(
     len: usize,
     keys: koel::Result<Vec<K>>,
@@ -85,21 +85,21 @@ pub(super) fn keys_are<K: Word>(
     }
 }
 
-/// Some keys of the set, and about as many new ones that fit in addition.
+/// Some keys of the set, and about as many new keys, as far as they fit.
 fn halves<S: Scheme>(case: &Case<'_, S>, right: &BTreeSet<S::Key>) -> (Vec<S::Key>, Vec<S::Key>)
 where
     Device: Runs<S>,
     S::Key: Word,
 {
     let some: Vec<S::Key> = right.iter().copied().step_by(2).collect();
-    // A table of a requested size may be full.
+    // A table whose size was requested may be full.
     let room = if case.run.size.is_fixed() { 0 } else { case.scheme.limits().pairs - right.len() as u64 };
     let absent = &case.data.columns.absent;
     let most = usize::try_from(room).unwrap_or(usize::MAX).min(right.len()).min(absent.len());
     (some, absent[..most].to_vec())
 }
 
-/// Keys go and come, some of them twice.
+/// Removes and inserts keys, some of them twice.
 fn changes<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, row: &mut Row)
 where
     Device: Runs<S>,
@@ -124,7 +124,7 @@ where
     has_keys(&changed, &left, "keys after an insertion", row);
 }
 
-/// What comes of this set and another, which shares half of its keys.
+/// Checks operations on this set and another, which has half of its keys.
 fn algebra<S: Scheme>(case: &Case<'_, S>, set: &HashSet<Device, S>, right: &BTreeSet<S::Key>, row: &mut Row)
 where
     Device: Runs<S>,

@@ -1,4 +1,4 @@
-//! Sets and multivalue tables in shards: on each device, and on all of them together.
+//! Verifies sharded sets and multivalue tables: on each device, and on all devices together.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -17,7 +17,7 @@ impl<S: Scheme> Case<'_, S>
 where
     S::Key: Word,
 {
-    /// A row for each device, and one for all of them together.
+    /// One row for each device, and one for all devices together.
     pub(super) fn rows_in_shards<T: Subject<S>>(&self, subject: &T, shards: usize) -> Vec<Row> {
         let of = |devices: &[Device]| {
             let ids: Vec<_> = devices.iter().map(|device| device.info().id.as_str()).collect();
@@ -33,7 +33,7 @@ where
         rows
     }
 
-    /// What was built, when all devices are done, and how fast.
+    /// Builds a table, waits for all devices, and records the rate.
     fn built<T>(&self, devices: &[Device], build: impl FnOnce() -> koel::Result<T>, row: &mut Row) -> Option<T> {
         let start = Instant::now();
         let built = build().and_then(|built| devices.iter().try_for_each(HashBackend::finish).map(|()| built));
@@ -42,7 +42,7 @@ where
     }
 }
 
-/// A set: its keys, also after half of them were removed and inserted again.
+/// Checks a set, also after half of its keys were removed and inserted again.
 pub(super) fn set<S: Scheme>(case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row)
 where
     Device: Runs<S>,
@@ -80,7 +80,7 @@ where
     keys_are(set.len(), set.to_keys(), &right, "keys after an insertion", row);
 }
 
-/// A multivalue table: the values of each key, and of each that is left when half of them have gone.
+/// Checks the values of each key of a multivalue table, also after half of the keys were removed.
 pub(super) fn multi<S: Scheme<Value = u32>>(case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row)
 where
     Device: Runs<S>,
@@ -99,7 +99,7 @@ where
         let right: Vec<_> = queried.iter().map(|&key| model.of(key).len() as u32).collect();
         row.expect("count", same("counts", &counts, &right));
     }
-    // Each key once and the absent ones: a heavy key has too many values to be looked up often.
+    // Absent keys, and each key once: heavy keys have too many values to be looked up often.
     let queried = [&columns.absent[..], &model.first_seen].concat();
     let gone: Vec<S::Key> = model.rows.keys().copied().step_by(2).collect();
     lists(case, &table, &queried, &[], "retrieve", row);
@@ -112,7 +112,8 @@ where
     lists(case, &table, &queried, &gone, "what is left", row);
 }
 
-/// The values of these keys must be those of their rows in their order, and of keys that are gone (ascending) none.
+/// Checks that the values of these keys are those of their rows, in order, and that the removed keys (ascending) have
+/// none.
 fn lists<S: Scheme<Value = u32>>(
     case: &Case<'_, S>,
     table: &ShardedMulti<Device, S>,
@@ -138,7 +139,7 @@ fn lists<S: Scheme<Value = u32>>(
         let stays = |key: &S::Key| gone.binary_search(key).is_err();
         let kept = case.data.columns.keys.iter().zip(&case.data.columns.values).filter(|(key, _)| stays(key));
         let mut right: Vec<_> = kept.map(|(&key, &value)| (key, value)).collect();
-        // Shards follow one another; the values of a key are in the order of its rows.
+        // Shards are stored one after the other; the values of a key are in the order of its rows.
         pairs.sort_by_key(|&(key, _)| key);
         right.sort_by_key(|&(key, _)| key);
         row.expect(what, same("pairs", &pairs, &right));
