@@ -1,6 +1,6 @@
 //! The command's allocator: the system's, with two additions.
 //!
-//! Where no error can be returned, running out of memory ends the command with a message (and on Unix without an abort).
+//! If no error can be returned, running out of memory ends the command with a message (on Unix without an abort).
 //! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
 //! allocations. So commands on such tables end at once, even if the library would have returned an error.
 //!

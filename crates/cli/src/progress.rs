@@ -7,7 +7,7 @@
 //! rows       rows that are being written           ⠙ writing: 1,048,576 of 9,437,184 rows, 12,582,912/s
 //! ```
 //!
-//! Commands only say what they do: readers and writers find the current line in a global variable, and count.
+//! Commands only state the operation: readers and writers find the current line in a global variable, and count.
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::{Mutex, PoisonError};

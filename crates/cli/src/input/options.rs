@@ -41,11 +41,11 @@ pub struct ReadOptions {
     pub skip_nulls: bool,
     #[command(flatten)]
     pub text: TextReading,
-    /// Keys are k-mers of `kmer` letters, whatever the format: text may have letters, besides numbers. This is not an
-    /// option of the command: `koel lookup` sets it, and `kmer` with it, if the table is one of k-mers.
+    /// Keys are k-mers of `kmer` letters in any format: text may contain letters as well as numbers. This is not an
+    /// option on the command line: `koel lookup` sets it, and `kmer`, for tables of k-mers.
     #[arg(skip)]
     pub letters: bool,
-    /// The same for `koel build`, where numbers must be such k-mers.
+    /// As `letters`, for `koel build`, where numbers must be such k-mers.
     #[arg(skip)]
     pub are_kmers: bool,
     /// First row of text is a header: auto, yes, no
@@ -60,16 +60,16 @@ pub struct ReadOptions {
     /// The default is the type in .npy, Parquet and Arrow files, and for text the narrowest type that holds all keys.
     #[arg(long, value_name = "TYPE", hide_possible_values = true)]
     pub keys: Option<Type>,
-    /// The option that names the columns of a key of any type, of commands that have one.
+    /// The option that names key columns of any type, for commands that have such an option.
     #[arg(skip)]
     pub names_key: Option<&'static str>,
-    /// Whether what can be read only once is written to a temporary file instead of being kept in memory.
+    /// Whether input that can be read only once is written to a temporary file instead of being kept in memory.
     #[arg(skip)]
     pub spool: bool,
-    /// What values are; set by commands that have values.
+    /// The type of values; set by commands that have values.
     #[arg(skip)]
     pub values: Option<Type>,
-    /// Whether values may be doubles; set by commands that take them.
+    /// Whether values may be doubles; set by commands that accept them.
     #[arg(skip)]
     pub doubles: bool,
     /// Invalid letters: error, skip [default: error]
@@ -103,12 +103,12 @@ pub enum OtherLetters {
 }
 
 impl ReadOptions {
-    /// Letters that make a key.
+    /// The number of letters of a k-mer.
     pub fn k(&self) -> u32 {
         self.kmer.unwrap_or(letters::MOST_NARROW)
     }
 
-    /// The same options for tables of named columns.
+    /// These options for tables of named columns.
     pub(crate) fn of_tables(&self, spool: bool) -> TableReading {
         TableReading { header: self.header, text: self.text.clone(), spool }
     }
@@ -119,12 +119,12 @@ impl ReadOptions {
         if self.canonical_kmers { KeyType::CanonicalKmers { k } } else { KeyType::Kmers { k } }
     }
 
-    /// The type of keys with this number of letters.
+    /// The type of keys that are k-mers of this length.
     pub(super) fn type_of_kmers(&self) -> Type {
         if self.k() > letters::MOST_NARROW { Type::U64 } else { Type::U32 }
     }
 
-    /// The same options for files of k-mers that are not sequences, as `koel unique --kmer --counts` writes them.
+    /// These options for files of k-mers other than sequences, such as those that `koel unique --kmer --counts` writes.
     pub(crate) fn of_kmers(mut self) -> Result<ReadOptions> {
         if self.keys.is_some() {
             return Err(Failure::Input("--keys is for numbers, and with --kmer keys are k-mers: omit it".into()));
@@ -134,28 +134,28 @@ impl ReadOptions {
         Ok(self)
     }
 
-    /// The same options, where values are of this type.
+    /// These options, with this type of values.
     pub fn with_values(&self, values: Option<Type>) -> ReadOptions {
         ReadOptions { values, ..self.clone() }
     }
 
-    /// The same options, where values are of this type, or doubles where a file has some.
+    /// These options, with this type of values, or with doubles if a file has some.
     pub fn with_any_values(&self, values: Option<Type>) -> ReadOptions {
         ReadOptions { doubles: true, ..self.with_values(values) }
     }
 
-    /// The same options, for a command that takes columns of any types by the option `names_key`.
+    /// These options, for a command whose option `names_key` names key columns of any type.
     pub(crate) fn naming(mut self, names_key: &'static str) -> ReadOptions {
         self.names_key = Some(names_key);
         self
     }
 
-    /// Letters that make a key of text, if any do.
+    /// The number of letters of keys in text, if keys are letters.
     pub(crate) fn k_of_text(&self) -> Option<u32> {
         self.kmer.filter(|_| self.letters)
     }
 
-    /// Refuses --value where no values are wanted.
+    /// Refuses --value if values are not used.
     pub(crate) fn check_value(&self, is_wanted: bool) -> Result<()> {
         match &self.value {
             Some(value) if !is_wanted => {
@@ -165,7 +165,7 @@ impl ReadOptions {
         }
     }
 
-    /// Refuses an option that numbers rows where some of them are left out.
+    /// Refuses an option that numbers rows if some of them are dropped.
     pub(crate) fn check_rows_kept(&self, option: &str, is_given: bool) -> Result<()> {
         if is_given && self.skip_nulls {
             let why = "the rows that are left would be numbered, and not those of the file";
@@ -174,7 +174,7 @@ impl ReadOptions {
         Ok(())
     }
 
-    /// Refuses options that mean nothing to any of these files.
+    /// Refuses options that do not apply to any of these files.
     pub fn check(&self, inputs: &[&Input<'_>]) -> Result<()> {
         let none = |is: &dyn Fn(&Input<'_>) -> bool| !inputs.iter().any(|input| is(input));
         let no_sequences = none(&|input| input.format.has_sequences());

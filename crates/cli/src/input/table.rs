@@ -1,4 +1,5 @@
-//! Columns of a table as keys and values: `--key NAME --value NAME`. Without names, the first one or two columns of `.npy`.
+//! Columns of a table as keys and values: `--key NAME --value NAME`. Without names, the first one or two columns of
+//! `.npy` files.
 //!
 //! ```text
 //! integers of up to 64 bits        unchanged, of the column's type; in text, of the narrowest type that holds all

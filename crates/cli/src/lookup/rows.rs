@@ -1,7 +1,7 @@
 //! Writes answers as rows: a query and its answer.
 //!
 //! ```text
-//! query     of the type of the queries. Text holds any whole number of 64 bits: its type is known only after the last query
+//! query     of the type of the queries; in text any 64-bit integer, as the type is known only after the last query
 //! answer    null for a miss; .npy has 0, and false in the field `found`
 //! places    record and offset in place of the answer
 //! ```

@@ -23,7 +23,7 @@ pub struct ValuesOption {
     pub values: Option<Type>,
 }
 
-/// The same, of commands whose values may be doubles.
+/// `--values`, for commands that accept doubles.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub struct AnyValuesOption {

@@ -199,7 +199,8 @@ impl Job<'_> {
         self.summarize(device.info().id.clone(), table.rows() as u64, rows as u64, 0, Some(read_seconds), start)
     }
 
-    /// Reports the groups of `rows` rows. `read` is the number of seconds it took to read the columns, if that is known.
+    /// Reports the groups of `rows` rows. `read` is the number of seconds that reading the columns took, if it is
+    /// known.
     pub(super) fn summarize(
         &self,
         device: String,

@@ -9,7 +9,7 @@ use std::io::Write;
 
 /// A double represents any number with at most this many significant digits.
 const SAFE: usize = 15;
-/// The exponents for which [`SAFE`] holds.
+/// The exponents for which [`SAFE`] applies.
 const EXPONENTS: std::ops::RangeInclusive<i64> = -290..=290;
 /// More digits than any double needs.
 const MOST: usize = 800;

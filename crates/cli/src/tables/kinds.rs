@@ -117,7 +117,7 @@ pub(crate) fn kind_of(data_type: &DataType) -> Option<String> {
 pub(super) struct Seen(u16);
 
 impl Seen {
-    /// Integers from 0 that int64 holds.
+    /// Integers from 0 that fit in int64.
     pub(super) const WHOLE: Seen = Seen(1);
     pub(super) const NEGATIVE: Seen = Seen(2);
     /// Integers that only uint64 holds.
@@ -128,7 +128,7 @@ impl Seen {
     pub(super) const TIME: Seen = Seen(64);
     pub(super) const UTC: Seen = Seen(128);
     pub(super) const TEXT: Seen = Seen(256);
-    /// Integers that float64 does not hold, besides their class.
+    /// Integers that float64 cannot represent exactly; set in addition to their class.
     pub(super) const WIDE: Seen = Seen(512);
 
     pub(super) fn and(self, other: Seen) -> Seen {
@@ -144,7 +144,7 @@ impl Seen {
         all.has(self)
     }
 
-    /// The type that holds them all; of none, text.
+    /// A type that fits all classes; text if there are none.
     pub(super) fn kind(self) -> Kind {
         let is = |others: &[Seen]| self.is_within(others);
         if self == Seen::default() {

@@ -55,7 +55,7 @@ pub struct TextReading {
     /// Like an empty field, unless it is in quotes. Give the option once for each text, e.g. NULL and NA.
     #[arg(long = "null-value", value_name = "TEXT")]
     pub(crate) null_values: Vec<String>,
-    /// Bytes of text that a thread parses at a time, where a test says so.
+    /// Bytes of text that a thread parses at a time, if a test sets them.
     #[arg(skip)]
     pub piece: Option<usize>,
 }

@@ -165,8 +165,8 @@ impl Source {
         matches!(self.form, Form::Npy(_))
     }
 
-    /// Whether a stream is as fast as reading the whole file: NDJSON, and Parquet with several row groups, which threads
-    /// read independently. CSV is not, because a stream reads it twice: types depend on the last row too.
+    /// Whether a stream is as fast as reading the whole file: NDJSON, and Parquet with several row groups, which
+    /// threads read independently. CSV is not, because a stream reads it twice: types depend on the last row too.
     pub(crate) fn is_fast_stream(&self) -> bool {
         matches!(self.form, Form::Ndjson(_)) || self.row_groups().is_some_and(|groups| groups > 1)
     }

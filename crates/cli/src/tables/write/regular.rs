@@ -72,7 +72,7 @@ fn fresh(bits: &BooleanBuffer) -> BooleanBuffer {
     fresh.finish()
 }
 
-/// An array whose values have `width` bytes each, with zeros under nulls. Arrays of another layout are returned unchanged.
+/// Normalizes an array whose values have `width` bytes each: nulls become zeros. Arrays of other layouts are unchanged.
 fn numbers(array: &ArrayRef, width: Option<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
     let Some(width) = width.filter(|_| nulls.is_some() || array.nulls().is_some()) else {
         return Ok(Arc::clone(array));

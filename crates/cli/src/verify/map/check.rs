@@ -59,7 +59,7 @@ impl<'a> Check<'a> {
             tables.push(table);
         }
         if first > 0 {
-            // A digest is computed from the plan, the number of pairs and every word, so equal bytes have equal digests.
+            // A digest is computed from the plan, the number of pairs and all words, so equal bytes have equal digests.
             rows[0].digest = rows[first..].iter().find(|row| row.same_bytes).and_then(|row| row.digest.clone());
         }
         compare_digests(&mut rows[first..]);

@@ -1,4 +1,4 @@
-//! The tables of one scheme on one data set, behind traits without type parameters.
+//! The tables of one scheme on one data set, as traits without type parameters.
 //!
 //! The checks (check.rs, shards.rs) use only these traits and are compiled once. For each scheme, only one call of each
 //! operation is compiled.
@@ -32,8 +32,8 @@ pub(super) trait Subject {
     /// Checks the invariants and all answers of the reference.
     fn check_reference(&self) -> std::result::Result<(), String>;
     fn build<'a>(&'a self, device: &Device) -> koel::Result<Box<dyn Plain + 'a>>;
-    /// Builds the same table from rows with duplicate keys: half of the keys occur twice, one of them in a quarter of all
-    /// rows. The rule selects the values of the data set.
+    /// Builds the same table from rows with duplicate keys: half of the keys occur twice, and one of them in a quarter
+    /// of all rows. The rule selects the values of the data set.
     fn build_with_duplicates<'a>(&'a self, device: &Device, rule: Duplicates) -> koel::Result<Box<dyn Plain + 'a>>;
     fn build_shards<'a>(&'a self, devices: &[Device], shards: usize) -> koel::Result<Box<dyn Built + 'a>>;
     /// Builds a sharded table with a temporary file in `folder`, and saves it at `path`.

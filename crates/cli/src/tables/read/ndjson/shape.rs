@@ -195,7 +195,7 @@ fn column_of_long_integer(line: &[u8]) -> Option<String> {
 /// Adds the type of one value to those before.
 struct Values<'a> {
     shape: &'a mut Shape,
-    /// The column that the value is in; none of the object that is the row.
+    /// The column that contains the value; `None` for the object that is the row.
     column: Option<&'a str>,
 }
 

@@ -240,8 +240,8 @@ fn check_rows(of_group: usize, rows: usize) -> std::result::Result<(), String> {
     if rows == of_group { Ok(()) } else { Err(format!("it has {rows} rows, and the row group {of_group}")) }
 }
 
-/// The metadata with the total number of rows of the row groups, but at least 1; `None` if it states that number already.
-/// The decoder never returns more rows at a time than the stated number.
+/// The metadata with the total number of rows of the row groups, but at least 1; `None` if it has that number already.
+/// The decoder never returns more rows at a time than the number in the metadata.
 fn counted(metadata: &ParquetMetaData) -> Option<ParquetMetaData> {
     let (groups, file) = (metadata.row_groups(), metadata.file_metadata());
     let rows = groups.iter().try_fold(0i64, |rows, group| rows.checked_add(group.num_rows()))?.max(1);
