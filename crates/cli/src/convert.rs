@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let table = source.read(columns)?;
     let mut sink = early.map_or_else(|| Sink::create(output, &table.schema), Ok)?;
     progress.rows(table.rows as u64);
-    // Rows on a terminal are progress enough.
+    // If rows go to the terminal, a progress line is not needed.
     let progress = output.is_some().then_some(progress);
     for batch in &table.batches {
         sink.write(batch)?;

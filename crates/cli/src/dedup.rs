@@ -165,7 +165,7 @@ impl By {
     }
 }
 
-/// Steps of normalization, separated by commas.
+/// Parses steps of normalization, separated by commas.
 fn normalize(text: &str) -> std::result::Result<Normalize, String> {
     text.split(',').filter(|name| !name.is_empty()).try_fold(Normalize::default(), |all, name| {
         all.with(name).ok_or_else(|| format!("`{name}` is not a step: give some of {}", Normalize::NAMES.join(", ")))
@@ -236,7 +236,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Some(name) => with_clusters(rows.schema(), name)?,
     };
     if output.output.is_none() {
-        // Rows on a terminal are progress enough.
+        // If rows go to the terminal, a progress line is not needed.
         progress.take();
     }
     let mut sink = Sink::within(limit.bytes(), output.output.as_deref(), &schema)?;

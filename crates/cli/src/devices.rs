@@ -22,7 +22,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Name and limits of a device, for programs.
+/// The name and the limits of a device, as JSON.
 pub fn json(info: &DeviceInfo) -> Value {
     json!({
         "id": info.id, "kind": info.kind.name(), "name": info.name, "driver": info.driver, "units": info.units,

@@ -177,7 +177,7 @@ impl Info<'_> {
     }
 }
 
-/// What was found in a file.
+/// The contents and statistics of a file.
 struct Facts {
     about: About,
     audit: Audit,

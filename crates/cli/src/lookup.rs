@@ -324,7 +324,7 @@ impl Lookup<'_> {
 
 /// Answers all queries, and reports how many are hits. Keys of the table have this type; other queries are misses.
 fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Queryable<K>) -> Result<Verdict> {
-    // Rows on a terminal are progress enough.
+    // If rows go to the terminal, a progress line is not needed.
     let progress = args.output.output.is_some().then(Progress::line);
     if let Some(progress) = &progress {
         progress.say("looking up");

@@ -62,7 +62,7 @@ pub trait Structure<B: Runs<S>, S: Scheme>: Sized {
     fn bytes(&self) -> u64 {
         8 * self.tables().iter().map(|table| table.plan().words()).sum::<u64>()
     }
-    /// What [`pairs`](Structure::pairs) counts.
+    /// The noun for what [`pairs`](Structure::pairs) counts.
     const COUNTED: &'static str = "key";
     /// Describes the contents in words.
     fn held(&self) -> String {
@@ -191,7 +191,7 @@ pub struct About {
     pub by_shard: Option<Vec<u64>>,
     /// Describes the contents in words.
     pub held: String,
-    /// What `pairs` counts.
+    /// The noun for what `pairs` counts.
     pub counted: &'static str,
     pub pairs: u64,
     pub keys: u64,

@@ -1,9 +1,9 @@
 //! Reads keys and values: text, `.npy`, FASTA, FASTQ, and named columns of tables. The format is detected by the first
 //! bytes and, if these are ambiguous, by name. Any of them may be compressed by gzip or zstd.
 //!
-//! Sequences are read here, and everything else by `tables::read`: named columns and `.npy` as columns of a table
-//! (`table.rs`), and text without named columns by `csv::pairs`. Text and sequences are streamed, so that pipes can
-//! have any length.
+//! Files of all commands are opened here ([`Input`]), and their formats are detected (`format.rs`). Sequences are read
+//! here, and everything else by `tables::read`: named columns and `.npy` as columns of a table (`table.rs`), and text
+//! without named columns by `csv::pairs`. Text and sequences are streamed, so that they may be pipes of any length.
 //!
 //! ```text
 //! feed.rs     checks rows on their way to a sink: a number must fit the type of its column, and readers know its row

@@ -1,15 +1,15 @@
 //! Lists of columns as option values: separated by commas, or with the option repeated. A name that contains a comma or
 //! another separator is quoted, as in CSV: `--by 'k,"total, price"'`.
 
-/// What one occurrence of an option lists.
+/// The items that one occurrence of an option lists.
 pub(crate) type List<T> = Vec<T>;
 
-/// What all occurrences of an option list together.
+/// The items that all occurrences of an option list together.
 pub(crate) fn all<T: Clone>(given: Option<&Vec<List<T>>>) -> Option<Vec<T>> {
     given.map(|lists| lists.concat())
 }
 
-/// A list of names.
+/// Parses a list of names.
 pub(crate) fn names(text: &str) -> Result<List<String>, String> {
     let items = split(text, &[])?;
     if items.contains(&"") {
@@ -29,7 +29,7 @@ pub(crate) fn items<T>(
     split(text, marks)?.into_iter().map(item).collect()
 }
 
-/// The items of a list, still in their quotes.
+/// Splits a list into its items, which keep their quotes.
 pub(crate) fn split<'a>(text: &'a str, marks: &[char]) -> Result<Vec<&'a str>, String> {
     let mut items = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Options of the one table that a command builds, whatever the structure that it is a part of.
+//! Options of the only table that a command builds, for every structure that may contain it.
 
 use clap::Args;
 
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::scheme;
 use crate::structure::Structure;
 
-/// What the builders of all structures have in common.
+/// The methods that the builders of all structures have.
 pub trait Builder: Sized {
     fn with_load(self, load: f64) -> Self;
     fn with_capacity(self, pairs: u64) -> Self;

@@ -35,7 +35,7 @@ pub struct AnyValuesOption {
     pub values: Option<Type>,
 }
 
-/// A number with the short forms that people use for sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
+/// Parses a number, including the usual short forms of sizes: 1000000, 1_000_000, 5e6, 2^20, 1.5M, 16Mi.
 pub fn count(text: &str) -> std::result::Result<u64, String> {
     let advice =
         || format!("`{text}` is not a count: give one like 1000000, 5e6, 2^20, 16M (millions) or 16Mi (2^20s)");

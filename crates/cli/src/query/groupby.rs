@@ -116,7 +116,7 @@ impl Options {
     }
 }
 
-/// What `koel groupby` does.
+/// A run of `koel groupby`.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
     pub(crate) aggregates: &'a [AggregateSpec],
@@ -159,7 +159,7 @@ impl Job<'_> {
             let whole = match &requested.column {
                 Some(name) => {
                     let column = table.column(name)?;
-                    // Text without values determines no type, and a sum without numbers is null.
+                    // Text without values does not determine a type, and a sum of no numbers is null.
                     let is_open =
                         is_text && !column.has_values() && matches!(requested.function, Function::Sum | Function::Mean);
                     let nulls = || Column::new(name, new_null_array(&DataType::Int64, column.len()));
@@ -265,14 +265,14 @@ fn key_at(keys: &Column, row: usize) -> Result<Number> {
     })
 }
 
-/// The error on a sum of values without a name.
+/// The error for a sum that is too large; the sum's column has no name.
 pub(super) fn sum_too_large(what: &str) -> Failure {
     Failure::Input(format!(
         "{what} does not fit in 64 bits: group fewer rows at a time, or give --values f64, whose sums round"
     ))
 }
 
-/// Refuses a result of which two columns would have one name.
+/// Refuses a result in which two columns have the same name.
 fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
     let mut taken = by.to_vec();
     for requested in aggregates {

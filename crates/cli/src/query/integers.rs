@@ -40,7 +40,7 @@ pub(super) fn distinct(
     }
 }
 
-/// `sign` is the bit by which unsigned keys have the order of the numbers.
+/// `sign` is the bit to flip so that unsigned keys are ordered as the numbers are.
 fn of<T: ArrowPrimitiveType<Native: bytemuck::Pod>, K: Key>(
     device: &Any,
     column: ArrayRef,
@@ -63,7 +63,7 @@ where
             (keys, Some(counts))
         }
         None => {
-            // On the CPU a column on the device is a copy: the first one is dropped before the work begins.
+            // On the CPU, a column on the device is a copy: the original is dropped before the work begins.
             let on_device = device.upload(&keys)?;
             drop(keys);
             let unique = unique_on::<Any, K>(device, &on_device, order)?;

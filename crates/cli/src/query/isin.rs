@@ -135,9 +135,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What `koel isin` does.
+/// A run of `koel isin`.
 pub(super) struct Job<'a> {
-    /// The table, and that of the keys.
+    /// The table, and the table of keys.
     pub(super) sources: [&'a Source; 2],
     pub(super) on: &'a [On],
     /// The columns of the result without the additional one, which is inserted at `at`.

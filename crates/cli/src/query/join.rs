@@ -65,12 +65,12 @@ pub(crate) struct Options {
     pub(crate) memory: Memory,
 }
 
-/// The columns that are compared of rows without names.
+/// The key columns of rows without column names.
 pub(crate) fn keys() -> Vec<On> {
     vec![On { left: KEY.into(), right: KEY.into() }]
 }
 
-/// What `koel join` does.
+/// A run of `koel join`.
 pub(crate) struct Job<'a> {
     /// The files of each side.
     pub(crate) left: &'a [PathBuf],
@@ -97,7 +97,7 @@ pub(super) enum From {
 }
 
 impl Options {
-    /// The columns that are compared.
+    /// The key columns.
     pub(crate) fn on(&self) -> Option<Vec<On>> {
         names::all(self.on.as_ref())
     }
@@ -177,8 +177,8 @@ impl Job<'_> {
         self.summarize(device.info().id.clone(), sides, total, 0, before, start)
     }
 
-    /// Reports the rows of the result, and those of both sides. `before` is the number of seconds it took to read both
-    /// and to index the right side, if that is known.
+    /// Reports the number of rows of the result and of both sides. `before` is the number of seconds that reading both
+    /// sides and indexing the right side took, if it is known.
     pub(super) fn summarize(
         &self,
         device: String,

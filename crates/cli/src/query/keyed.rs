@@ -58,7 +58,7 @@ pub(crate) struct KeyOptions {
 pub(crate) enum Reading<'a> {
     /// Named columns.
     Named(&'a TableReading),
-    /// Rows without names, with what accompanies the keys; into a temporary file if `is_spooled`.
+    /// Rows without column names, and the values that accompany the keys; stored in a temporary file if `is_spooled`.
     Rows { options: &'a ReadOptions, payload: Payload, is_spooled: bool },
 }
 

@@ -20,7 +20,7 @@ pub(super) const BATCH: usize = 1 << 17;
 /// Batches that are assembled at the same time: one thread would be slower than all others, which encode them.
 const AT_ONCE: usize = 4;
 
-/// Refuses a result of which two columns would have one name.
+/// Refuses a result in which two columns have the same name.
 pub(super) fn check_names<'a>(mut names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
     let mut seen = HashSet::new();
     names.find(|name| !seen.insert(*name)).map_or(Ok(()), |name| {

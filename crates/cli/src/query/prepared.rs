@@ -39,7 +39,7 @@ use crate::tables::write::{Sink, is_text};
 use crate::tables::{Table, TableReading, kind_of};
 use crate::text;
 
-/// What `koel build --columns` does.
+/// A run of `koel build --columns`.
 pub(crate) struct Build<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) reading: &'a TableReading,

@@ -54,7 +54,7 @@ impl Options {
     }
 }
 
-/// What `koel unique` does.
+/// A run of `koel unique`.
 pub(crate) struct Job<'a> {
     pub(crate) table: KeyedTable<'a>,
     pub(crate) counts: bool,
@@ -143,7 +143,7 @@ impl Job<'_> {
         self.summarize(device.info().id.clone(), all_rows as u64, total, 0, Some(read_seconds), start)
     }
 
-    /// Reports the keys of `rows` rows. `read` is the number of seconds it took to read the columns, if that is known.
+    /// Reports the keys of `rows` rows. `read` is the number of seconds that reading the columns took, if it is known.
     pub(super) fn summarize(
         &self,
         device: String,

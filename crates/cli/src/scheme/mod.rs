@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::failure::{Failure, Result};
 use super::options::SchemeOptions;
 
-/// A scheme's parameters, from the command line.
+/// Parses a scheme's parameters from options.
 trait Parameters: Scheme<Key = u32, Value = u32> {
     /// The options that tables of this kind take.
     fn options(_kind: Kind) -> &'static [&'static str] {
@@ -39,7 +39,7 @@ pub trait Described: Scheme {
     fn describe(plan: &Self::Plan) -> Vec<(&'static str, Value)>;
 }
 
-/// What tables of this scheme, kind and options can hold.
+/// The limits of tables with this scheme, kind and options.
 pub fn limits(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Limits> {
     Ok(named(name, kind, options)?.limits())
 }

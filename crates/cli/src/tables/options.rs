@@ -60,7 +60,7 @@ pub struct TextReading {
     pub piece: Option<usize>,
 }
 
-/// What encloses fields of text.
+/// The quotes that may enclose fields of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Quote {
     Double,

@@ -31,7 +31,7 @@ pub(in super::super) fn run(
     let stream = source.stream_of(Some(&wanted_columns(of, table.by)), table.by)?;
     let nulls = stream.schema().fields().len();
     let (by, mut aggregates) = (places(stream.schema(), table.by)?, aggregates(job, stream.schema())?);
-    // Text without values determines no type, and a sum without numbers is null.
+    // Text without values does not determine a type, and a sum of no numbers is null.
     for (of, requested) in aggregates.iter_mut().zip(job.computed()) {
         let is_summed = matches!(requested.function, Function::Sum | Function::Mean);
         if is_summed && requested.column.is_some_and(|column| stream.is_untyped(&column)) {
@@ -69,7 +69,7 @@ pub(in super::super) fn run(
     job.summarize(options::ids(devices), found.rows, total, found.spilled, None, start)
 }
 
-/// The aggregates of columns by their places.
+/// The aggregates, with the positions of their columns.
 fn aggregates(job: &Job<'_>, schema: &SchemaRef) -> Result<Vec<Of>> {
     let aggregate = |requested: AggregateSpec| {
         let column = requested.column.as_deref().map(|column| place(schema, column)).transpose()?;

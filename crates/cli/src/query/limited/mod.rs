@@ -66,7 +66,7 @@ impl Memory {
     }
 }
 
-/// Why work on a stream stopped. Each command words the errors of koel-arrow itself.
+/// Why processing a stream stopped. Each command formats the errors of koel-arrow itself.
 enum Stop {
     Failure(Failure),
     Arrow(koel_arrow::Error),
@@ -118,7 +118,7 @@ fn with_nulls<'a>(stream: Stream<'a>, limit: &Limit) -> Batches<'a, Stop> {
     })
 }
 
-/// The batches of a file as `put` changes them: all threads read its parts if some of them fit in memory for each
+/// The batches of a file after `put` has changed them. All threads read its parts if memory allows some of them per
 /// thread.
 fn read_as<'a>(
     stream: Stream<'a>,
@@ -139,7 +139,7 @@ fn read_as<'a>(
     Batches::of_morsels(schema, stream.parts().map(morsel))
 }
 
-/// The most rows of a sample that shows how many groups there are, and the bytes after which it ends.
+/// The most rows of a sample from which the number of groups is estimated, and the bytes after which the sample ends.
 const SAMPLE: usize = 1 << 16;
 const SAMPLE_BYTES: usize = 64 << 20;
 

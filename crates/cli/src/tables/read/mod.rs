@@ -214,8 +214,7 @@ impl Source {
         }
     }
 
-    /// The schema of what [`Source::read`] returns, without reading; `None` for text, whose types are known only after
-    /// reading.
+    /// The schema of the rows that [`Source::read`] returns; `None` for text, whose types are known only after reading.
     pub(crate) fn schema(&self, columns: Option<&[String]>) -> Result<Option<SchemaRef>> {
         let schema = match &self.form {
             #[cfg(feature = "parquet")]

@@ -165,7 +165,7 @@ impl Sink {
         Ok(Sink { writer, target, rows: 0 })
     }
 
-    /// Writes the rows of a batch, after those before.
+    /// Writes the rows of a batch.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let written = guarded(|| match &mut self.writer {
             #[cfg(feature = "parquet")]

@@ -11,7 +11,7 @@ use super::cells::{self, Cells, Column};
 use super::packed::{Output, Packing};
 use super::{Unwritten, lines};
 
-/// A writer of rows.
+/// Returns a writer of rows.
 pub(super) fn writer(
     output: Output,
     schema: &SchemaRef,

@@ -68,7 +68,7 @@ pub(super) fn wide_schemes(wanted: &[Wanted]) -> impl Iterator<Item = Wide> {
     wanted.iter().filter_map(|Wanted { name, kind, options }| wide_scheme(name, *kind, options).ok().flatten())
 }
 
-/// Verifies tables of wider keys or values, on the random rows. 64-bit keys are spread in both ways of [`Spread`].
+/// Verifies tables of wider keys or values, on the random rows. 64-bit keys use both variants of [`Spread`].
 fn wide<S: Scheme<Key: Word, Value: Word>>(
     run: &Run<'_>,
     scheme: S,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::COLUMNS;
 
-/// How fields are written.
+/// The syntax of fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dialect<'a> {
     pub(super) delimiter: u8,
@@ -72,7 +72,7 @@ pub(super) fn shown(field: Field<'_>) -> String {
     format!("`{}{more}`", short.escape_debug())
 }
 
-/// What ended a field.
+/// What ends a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Field,

@@ -266,7 +266,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Rows of numbers do not take the option --quote.
+    /// Adds advice on --quote to a message, except for rows of numbers, which do not have this option.
     fn with_quote_advice(&self, reason: &str) -> String {
         if self.parse.is_some() { reason.into() } else { fields::with_quote_advice(reason) }
     }

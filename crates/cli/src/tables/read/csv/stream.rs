@@ -25,13 +25,13 @@ impl Csv {
         self.stream_of(name, places, survey)
     }
 
-    /// The first pass.
+    /// Runs the first pass, which finds the types.
     pub(in super::super) fn survey(&self, name: &Name, places: &[usize]) -> Result<Survey> {
         let text = Text::of(&self.data).map_err(|error| name.io(&error))?;
         self.classes(&text, &self.wants(places)).map_err(|stop| self.to_failure(name, &text, stop))
     }
 
-    /// The second pass.
+    /// Returns a stream that runs the second pass, which reads the rows.
     pub(in super::super) fn stream_of<'a>(
         &'a self,
         name: &'a Name,

@@ -1,6 +1,6 @@
-//! The types of columns of NDJSON, as far as lines were read.
+//! The types of columns of NDJSON, according to the lines that were read.
 //!
-//! Integers are exact: a column mixes them with doubles only where doubles represent them.
+//! Integers are exact: a column with integers and doubles is an error if doubles do not represent the integers.
 
 use std::sync::Arc;
 

@@ -144,12 +144,12 @@ impl Iterator for Steps<'_> {
 }
 
 impl Steps<'_> {
-    /// The rows of the row group.
+    /// The number of rows of the row group.
     fn rows(&self) -> usize {
         self.parquet.metadata.metadata().row_groups().get(self.group).map_or(0, rows_of)
     }
 
-    /// The next rows.
+    /// Reads the next `count` rows.
     fn step(&mut self, mut count: usize) -> Result<RecordBatch> {
         if self.readers.len() < self.chosen.parts.len() {
             if self.next == 0 {

@@ -250,7 +250,7 @@ impl Text<'_> {
         }
     }
 
-    /// The same advice at the end of a message, for commands that take named columns.
+    /// The same advice to append to a message, for commands that take named columns.
     fn other_types(&self) -> String {
         match self.options.names_key {
             Some(_) => format!("; for columns of other types {}", self.by_name()),
