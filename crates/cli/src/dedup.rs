@@ -80,8 +80,7 @@ pub(crate) struct Args {
     normalize: Normalize,
     /// Keep all rows, and add a column of cluster ids
     ///
-    /// The column has this name, and contains the number of the row, from 0, that would be kept in place of each row: the
-    /// id of its cluster.
+    /// The column has this name. A cluster is named by the row that would be kept of it, counted from 0.
     #[arg(long, value_name = "NAME", value_parser = names::name)]
     clusters: Option<String>,
     #[command(flatten)]

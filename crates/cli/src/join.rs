@@ -73,8 +73,8 @@ pub(crate) struct Args {
     /// Join with a file of `koel build --columns`
     ///
     /// In place of RIGHT. The file contains its rows and an index of their keys, so that only LEFT is read, in batches.
-    /// Nulls are equal if the file was built with --nulls-equal. Without --on, the key columns of LEFT have the names of
-    /// those in the file. Not for --how right and full.
+    /// Nulls are equal if the file was built with --nulls-equal. Without --on, the key columns of LEFT have the names
+    /// of those in the file. Not for --how right and full.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["right", "memory"])]
     with: Option<PathBuf>,
     /// Map the file of --with: load only the rows that match
@@ -104,9 +104,8 @@ pub(crate) struct Args {
     device: TableDevices,
 }
 
-/// Returns an error message if the arguments include an option of hash tables, which earlier versions of `koel join`
-/// had.
-pub(crate) fn former_option(error: &clap::Error) -> Option<String> {
+/// The error for arguments of `koel join` without RIGHT, or with an option of hash tables, which it had before.
+pub(crate) fn wrong_arguments(error: &clap::Error) -> Option<String> {
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     let is_join = std::env::args_os().skip(1).find(|argument| !is_option(argument)).is_some_and(|name| name == "join");
     let is_missing = |all: &[String]| all.iter().any(|name| name == "<RIGHT>");

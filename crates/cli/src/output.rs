@@ -15,8 +15,8 @@ use crate::text::path;
 pub(crate) struct RowOptions {
     /// Output file, format by extension [default: stdout]
     ///
-    /// .parquet, .arrow, .arrows; .npy is an array; .ndjson, .jsonl; .tsv and .tab are separated by tabs; .csv, .txt and
-    /// names without an extension by commas. All but the first four also with .gz or .zst.
+    /// .parquet, .arrow, .arrows; .npy is an array; .ndjson, .jsonl; .tsv and .tab are separated by tabs; .csv, .txt
+    /// and names without an extension by commas. All but the first four also with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
     /// Write k-mers as letters: A, C, G and T

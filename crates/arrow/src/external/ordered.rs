@@ -15,9 +15,9 @@
 //! pool with one thread makes progress, and so does a caller that is a thread of the pool itself. On such a thread, no
 //! task starts while the caller works, so the number of waiting tasks is bounded too.
 //!
-//! Memory is bounded because tasks stop keeping results. The caller repeats the batch at which a task stopped, and skips
-//! the results that were kept, so the work must emit the same results for a batch each time. A task without enough
-//! memory also leaves its batch to the caller, which needs less memory because it processes one batch at a time.
+//! Memory is bounded because tasks stop keeping results. The caller repeats the batch at which a task stopped, and
+//! skips the results that were kept, so the work must emit the same results for a batch each time. A task without
+//! enough memory also leaves its batch to the caller, which needs less memory because it processes one batch at a time.
 //!
 //! Errors and panics are results too: the one of the first morsel that has any is reported after all earlier results.
 

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Utf8,
 }
 
-/// The names of each type but decimals: koel's own first, then those of Arrow, of tables' keys and of SQL, in lower case.
+/// The names of all types except decimals, in lower case: koel's own first, then those of Arrow and SQL.
 const NAMES: [(Kind, &[&str]); 10] = [
     (Kind::Int32, &["int32", "i32", "int", "integer"]),
     (Kind::Int64, &["int64", "i64", "bigint"]),

@@ -1,7 +1,7 @@
 //! Joins, groups and distinct rows of TPC-H compared with DuckDB, by `beside_duckdb.py`.
 //!
-//! The Python is KOEL_PYTHON, or else `python3`, and has duckdb and tpchgen-cli. Where there is none the test says so and
-//! passes; with KOEL_REQUIRE_DUCKDB it fails. KOEL_TPCH_SCALE is the scale factor (0.002).
+//! The Python is KOEL_PYTHON, or else `python3`, and needs duckdb and tpchgen-cli. Without them, the test prints a
+//! message and passes; with KOEL_REQUIRE_DUCKDB it fails. KOEL_TPCH_SCALE is the scale factor (0.002).
 
 use std::process::Command;
 

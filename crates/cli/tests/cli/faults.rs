@@ -1,4 +1,4 @@
-//! `koel verify` must exit with status 1 if an error is planted on one of its sides: with the feature `fault-injection`.
+//! `koel verify` must exit with status 1 if an error is planted on one side. Needs the feature `fault-injection`.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -79,7 +79,7 @@ fn the_phage_has_the_counts_of_jellyfish() {
     compare(&folder, "phage.fa phage.fa", "phage.fa.gz phage.fa", 31);
 }
 
-/// Reads of several lines and of both strands, of 40 to 159 letters, some of them N, and with quality of any characters.
+/// Reads of several lines and of both strands, with 40 to 159 letters, some of them N, and any quality characters.
 #[test]
 fn reads_have_the_counts_of_jellyfish() {
     if !is_there() {

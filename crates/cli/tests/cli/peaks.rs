@@ -1,4 +1,4 @@
-//! The memory that the process takes at most under `--memory`: the limit and 60 MB, whatever the columns and the format are.
+//! The peak memory of the process under `--memory`: at most the limit and 60 MB, for all columns and formats.
 //!
 //! With `KOEL_TEST_FULL` the table of all shapes, formats and limits is printed, as docs/performance/limited.md has it:
 //! `KOEL_TEST_FULL=1 cargo test --release -p koel-cli --test cli -- peaks_of_ --nocapture`.
