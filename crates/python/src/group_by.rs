@@ -150,17 +150,25 @@ impl<'py> Wanted<'py> {
 
     /// In the form of its column; numbers of rows in that of the keys.
     fn result(&self, py: Python<'py>, array: ArrayRef, keys_are_arrow: bool) -> PyResult<Bound<'py, PyAny>> {
+        let is_value = matches!(self.function, Some(Function::Min | Function::Max | Function::First | Function::Last));
         let of_column = self.given.as_ref().map(|given| matches!(given.origin, Origin::Arrow(_)));
         if of_column.unwrap_or(keys_are_arrow) {
+            // With the metadata of the column, such as an extension type.
+            if let Some(Given { origin: Origin::Arrow(field), .. }) = &self.given
+                && is_value
+                && field.data_type() == array.data_type()
+            {
+                let field = field.as_ref().clone().with_name(&self.name).with_nullable(true);
+                return Ok(Bound::new(py, ArrowColumn::new(array, field.into()))?.into_any());
+            }
             return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
         }
         let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
         // Moments have the unit that was given, and not the one in which they were compared.
-        match (&self.given, self.function) {
-            (
-                Some(Given { origin: Origin::Numpy(from), .. }),
-                Some(Function::Min | Function::Max | Function::First | Function::Last),
-            ) if [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) => {
+        match &self.given {
+            Some(Given { origin: Origin::Numpy(from), .. })
+                if is_value && [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) =>
+            {
                 result.call_method1("astype", (from.dtype(),))
             }
             _ => Ok(result),

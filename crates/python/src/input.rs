@@ -16,7 +16,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, StructArray, new_null_array};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use koel_arrow::{Column, Keys};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -85,7 +85,7 @@ impl<'py> GivenKeys<'py> {
             return Ok(GivenKeys { columns, is_tuple: true });
         }
         if let Some((chunks, field)) = arrow(name, given)? {
-            if let DataType::Struct(_) = field.data_type() {
+            if is_table(&field) {
                 return Ok(GivenKeys { columns: columns_of_table(name, &chunks, &field)?, is_tuple: true });
             }
             return Ok(GivenKeys { columns: vec![Given::of_chunks(name, chunks, field)?], is_tuple: false });
@@ -135,11 +135,45 @@ pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyRe
     for (left, right) in left.columns.iter_mut().zip(&mut right.columns) {
         follow(&mut left.column, right.column.data_type())?;
         follow(&mut right.column, left.column.data_type())?;
+        if left.column.has_values() && right.column.has_values() {
+            check_extensions(&left.field(), &right.field())?;
+        }
     }
     Ok(())
 }
 
+/// Refuses to compare columns of different extension types, such as periods of months and of days: the values of their
+/// storage have other meanings.
+pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
+    let of = |field: &Field| {
+        let parameters = field.extension_type_metadata().filter(|text| !text.is_empty());
+        let name = field.extension_type_name()?;
+        Some(parameters.map_or(name.to_owned(), |text| format!("{name} {text}")))
+    };
+    let (left_type, right_type) = (of(left), of(right));
+    let is_null = |field: &Field| *field.data_type() == DataType::Null;
+    if left_type == right_type || is_null(left) || is_null(right) {
+        return Ok(());
+    }
+    let shown = |field: &Field, of: Option<String>| of.unwrap_or_else(|| field.data_type().to_string());
+    Err(PyTypeError::new_err(format!(
+        "`{}` has type {} and `{}` {}: convert both to one type, such as by .asfreq(..), .astype(\"int64\") or .astype(str)",
+        left.name(),
+        shown(left, left_type),
+        right.name(),
+        shown(right, right_type)
+    )))
+}
+
 impl<'py> Given<'py> {
+    /// The type and name of the column.
+    fn field(&self) -> Field {
+        match &self.origin {
+            Origin::Arrow(field) => field.as_ref().clone().with_name(self.column.name()),
+            Origin::Numpy(_) => Field::new(self.column.name(), self.column.data_type().clone(), true),
+        }
+    }
+
     /// Of one column.
     pub(crate) fn of(name: &str, given: &Bound<'py, PyAny>, nan: Nan) -> PyResult<Self> {
         if let Ok(array) = given.cast::<PyUntypedArray>() {
@@ -160,7 +194,7 @@ impl<'py> Given<'py> {
             return Given::of_numpy(name, given.call_method0("to_numpy")?.cast()?, nan);
         }
         if let Some((chunks, field)) = arrow(name, given)? {
-            if let DataType::Struct(_) = field.data_type() {
+            if is_table(&field) {
                 let text = format!("{name} is a table or a struct where a column is needed: give one of its columns");
                 return Err(PyTypeError::new_err(text));
             }
@@ -218,6 +252,11 @@ impl<'py> Given<'py> {
         }
         Ok(Given { column: Column::new(name, arrays::values(name, &array, nan)?), origin })
     }
+}
+
+/// Whether it is a table, which comes as structs. Extension types may be structs too, such as the intervals of pandas.
+fn is_table(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::Struct(_)) && field.extension_type_name().is_none()
 }
 
 /// The columns of a table, which comes as structs.

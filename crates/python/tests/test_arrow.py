@@ -148,3 +148,30 @@ def test_what_arrow_has_and_keys_cannot_be():
         koel.group_by([1], {"x": (pl.DataFrame({"a": [1]}), "sum")})
     with pytest.raises(TypeError, match="cast"):
         koel.join(pa.array(["1"]), pa.array([1]))
+
+
+def test_extension_types_are_compared():
+    months, days = pd.period_range("2024-01", periods=2, freq="M"), pd.period_range("1971-10-11", periods=2, freq="D")
+    left, right = (pd.interval_range(0, 2, closed=closed) for closed in ("left", "right"))
+    numbers = pa.array([648, 1])
+    for one, other in [(months, days), (months, numbers), (numbers, months), (left, right), ((months,), (days,))]:
+        for call in (koel.join, koel.isin, koel.get_indexer):
+            with pytest.raises(TypeError, match="pandas.*: convert both to one type"):
+                call(one, other)
+    frame = lambda keys: pd.DataFrame({"k": keys, "v": [1, 2]})  # noqa: E731
+    for one, other in [(months, days), (months, [648, 1]), (left, right)]:
+        with pytest.raises(TypeError, match="pandas.*: convert both"):
+            koel.join_stream(frame(one), frame(other), "k")
+        with pytest.raises(TypeError, match="pandas.*: convert both"):
+            koel.PreparedJoin(frame(other), "k").join_stream(frame(one))
+    # Columns of one extension type, and those without values.
+    assert koel.join(months, months[1:])[0].tolist() == [1]
+    assert koel.isin(left, left[:1]).tolist() == [True, False]
+    assert koel.isin(months, []).tolist() == koel.isin(months, [None]).tolist() == [False, False]
+    assert koel.isin(months.asfreq("D"), days).tolist() == [False, False]
+    assert koel.isin(months.astype("int64"), numbers).tolist() == [True, False]
+    assert koel.isin(left.astype(str), right.astype(str)).tolist() == [False, False]
+    assert koel.unique(months).to_pandas().tolist() == list(months)
+    assert koel.join_stream(frame(months), frame(months), "k").to_pandas()["k"].tolist() == list(months)
+    assert koel.group_by([1, 1], {"m": (pd.Series(months), "max")})[1]["m"].to_pandas().tolist() == [months[1]]
+    assert koel.group_by_stream(frame(months), "v", {"m": ("k", "max")}).to_pandas()["m"].tolist() == list(months)

@@ -89,7 +89,14 @@ pub(crate) fn group_by_stream(
     let groups = checked(py, &plan, &table)?;
     // Of key columns the table may say more than their type.
     let key = |&at: &usize| plain(table.schema().field(at));
-    let results = groups.fields()[plan.by.len()..].iter().map(|of| of.as_ref().clone());
+    // So may it of columns whose values are results.
+    let result = |(of, aggregate): (&Arc<Field>, &Of)| match (aggregate.function, aggregate.column) {
+        (Function::Min | Function::Max | Function::First | Function::Last, Some(at)) => {
+            of.as_ref().clone().with_metadata(table.schema().field(at).metadata().clone())
+        }
+        _ => of.as_ref().clone(),
+    };
+    let results = groups.fields()[plan.by.len()..].iter().zip(&plan.aggregates).map(result);
     let schema = schema_of(plan.by.iter().map(key).chain(results).collect());
     let columns = (0..schema.fields().len()).collect();
     Grouping { plan, table, columns, counted: "groups" }.reader(py, schema, device)

@@ -18,6 +18,7 @@ use super::table::{As, Picked, Table};
 use super::work::Job;
 use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::{Failure, Result};
+use crate::input::check_extensions;
 use crate::join::kind;
 use crate::run::detached;
 
@@ -88,6 +89,9 @@ pub(crate) fn join_stream(
     let rows = left.many().max(right.many());
     let place = |(own, other): &(String, String)| Ok((left.place(own)?, right.place(other)?));
     let on = on.iter().map(place).collect::<Result<Vec<_>>>()?;
+    for &(own, other) in &on {
+        check_extensions(left.schema().field(own), right.schema().field(other))?;
+    }
 
     let join_columns = JoinColumns { left: &left, right: &right, on: &on, how, is_exchanged, suffix };
     let outs = chosen(join_columns.outs(), requested)?;

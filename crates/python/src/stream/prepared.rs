@@ -19,6 +19,7 @@ use super::work::Job;
 use super::{check_names, memory, names, schema_of};
 use crate::device::{check_after_fork, device as device_of, shown};
 use crate::error::{Failure, Result};
+use crate::input::check_extensions;
 use crate::join::kind;
 use crate::memory::{bytes, check_rows};
 use crate::run::{detached, detached_on};
@@ -313,6 +314,9 @@ fn check_keys(
         Ok(Column::new(name, new_empty_array(of)))
     };
     let columns = on.iter().map(column).collect::<koel_arrow::Result<Vec<_>>>().map_err(Failure::from)?;
+    for ((_, own), other) in on.iter().zip(side.on()) {
+        check_extensions(left.field(*own), side.schema().field(*other))?;
+    }
     detached(py, |_| Ok(check_types(&Keys::new(columns)?, side.keys())?))
 }
 
