@@ -2,7 +2,7 @@
 
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 use koel::IdOrder;
 use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
 use numpy::{Element, PyArray1, PyUntypedArrayMethods};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::device::for_columns;
-use crate::input::{Given, GivenKeys, Nan, Origin};
+use crate::input::{Given, GivenKeys, Nan, Origin, check_order};
 use crate::output::{ArrowColumn, Taken, array, numbers};
 use crate::run::detached_on;
 
@@ -67,6 +67,9 @@ pub(crate) fn group_by<'py>(
         return (keys.result(py, arrays)?, results).into_pyobject(py);
     }
     let given = GivenKeys::of("keys", keys, if dropna { Nan::Missing } else { Nan::Value })?;
+    if sort {
+        given.check_order("sort=False")?;
+    }
     let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
     let wanted = items(aggregates)?.iter().map(|(name, what)| Wanted::of(name, what)).collect::<PyResult<Vec<_>>>()?;
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
@@ -144,6 +147,7 @@ impl<'py> Wanted<'py> {
             return Ok(Wanted { name: name.into(), aggregation, given: None, function: None });
         };
         let given = Given::of(name, &column, Nan::Missing)?;
+        check_order_of(function, &given.field())?;
         let aggregation = Aggregation::new(function, given.column.clone()).named(name);
         Ok(Wanted { name: name.into(), aggregation, given: Some(given), function: Some(function) })
     }
@@ -173,6 +177,14 @@ impl<'py> Wanted<'py> {
             }
             _ => Ok(result),
         }
+    }
+}
+
+/// Refuses the least and greatest of ordered categories.
+pub(crate) fn check_order_of(function: Function, field: &Field) -> PyResult<()> {
+    match function {
+        Function::Min | Function::Max => check_order(field, "\"first\" or \"last\""),
+        _ => Ok(()),
     }
 }
 

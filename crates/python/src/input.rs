@@ -99,6 +99,11 @@ impl<'py> GivenKeys<'py> {
         Ok(Keys::new(columns).map_err(Failure::from)?)
     }
 
+    /// Refuses ordered categories where keys are sorted, as [`check_order`].
+    pub(crate) fn check_order(&self, instead: &str) -> PyResult<()> {
+        self.columns.iter().try_for_each(|given| check_order(&given.field(), instead))
+    }
+
     /// Of each column whether it is Arrow's.
     pub(crate) fn form(&self) -> Vec<bool> {
         self.columns.iter().map(|given| matches!(given.origin, Origin::Arrow(_))).collect()
@@ -165,9 +170,21 @@ pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
     )))
 }
 
+/// Refuses ordered categories where values are ordered: they would be ordered as text. `instead` is a call that works.
+pub(crate) fn check_order(field: &Field, instead: &str) -> PyResult<()> {
+    if field.dict_is_ordered() != Some(true) {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!(
+        "`{}` has ordered categories, which koel cannot order: give their text (pandas: .astype(str); polars: \
+         .cast(pl.String)) or their codes (.cat.codes; .to_physical()), or use {instead}",
+        field.name()
+    )))
+}
+
 impl<'py> Given<'py> {
     /// The type and name of the column.
-    fn field(&self) -> Field {
+    pub(crate) fn field(&self) -> Field {
         match &self.origin {
             Origin::Arrow(field) => field.as_ref().clone().with_name(self.column.name()),
             Origin::Numpy(_) => Field::new(self.column.name(), self.column.data_type().clone(), true),

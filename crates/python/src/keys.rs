@@ -61,6 +61,9 @@ pub(crate) fn unique<'py>(
         return Ok(PyTuple::new(py, all)?.into_any());
     }
     let given = GivenKeys::of("a", a, Nan::Value)?;
+    if sorted {
+        given.check_order("sorted=False")?;
+    }
     let (keys, form) = (given.keys()?, given.form());
     let open = || for_columns(device, keys.columns());
     let (rows, taken, inverse, counts) = detached_on(py, open, |device, _| {
@@ -126,6 +129,9 @@ pub(crate) fn factorize<'py>(
         return (codes, keys.result(py, values)?).into_pyobject(py);
     }
     let given = GivenKeys::of("a", a, Nan::Missing)?;
+    if sort {
+        given.check_order("sort=False")?;
+    }
     let (keys, form) = (given.keys()?, given.form());
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
     let open = || for_columns(device, keys.columns());

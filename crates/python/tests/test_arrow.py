@@ -175,3 +175,32 @@ def test_extension_types_are_compared():
     assert koel.join_stream(frame(months), frame(months), "k").to_pandas()["k"].tolist() == list(months)
     assert koel.group_by([1, 1], {"m": (pd.Series(months), "max")})[1]["m"].to_pandas().tolist() == [months[1]]
     assert koel.group_by_stream(frame(months), "v", {"m": ("k", "max")}).to_pandas()["m"].tolist() == list(months)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_ordered_categories_are_not_ordered_as_text(library):
+    if library == "pandas":
+        column = pd.Series(["low", "high", "low"], dtype=pd.CategoricalDtype(["low", "high"], ordered=True))
+        text, codes, frame = column.astype(str), column.cat.codes, pd.DataFrame({"c": column, "k": [1, 1, 1]})
+    else:
+        column = pl.Series("c", ["low", "high", "low"], dtype=pl.Enum(["low", "high"]))
+        text, codes, frame = column.cast(pl.String), column.to_physical(), pl.DataFrame({"c": column, "k": [1, 1, 1]})
+    ones = [1, 1, 1]
+    for call in [
+        lambda: koel.unique(column),
+        lambda: koel.factorize((column,), sort=True),
+        lambda: koel.group_by(column, {"n": "size"}, sort=True),
+        lambda: koel.group_by(ones, {"c": (column, "min")}),
+        lambda: koel.group_by(ones, {"c": (column, "max")}),
+        lambda: koel.group_by_stream(frame, "c", {"n": "size"}, sort=True),
+        lambda: koel.group_by_stream(frame, "k", {"least": ("c", "min")}),
+        lambda: koel.unique_stream(frame, sort=True),
+    ]:
+        with pytest.raises(TypeError, match="ordered categories"):
+            call()
+    assert list(koel.unique(text)) == ["high", "low"] and list(koel.unique(codes)) == [0, 1]
+    assert koel.unique(column, sorted=False).to_pylist() == ["low", "high"]
+    assert koel.factorize(column)[0].tolist() == [0, 1, 0]
+    assert koel.join(column, column[:1])[0].tolist() == [0, 2]
+    assert koel.group_by(ones, {"c": (column, "last"), "n": (column, "nunique")})[1]["c"].to_pylist() == ["low"]
+    assert koel.unique_stream(frame, "c").to_pyarrow()["c"].to_pylist() == ["low", "high"]

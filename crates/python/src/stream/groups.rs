@@ -18,7 +18,8 @@ use super::table::{As, Picked, Table};
 use super::work::{Counts, Job};
 use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::Result;
-use crate::group_by::{FUNCTIONS, function, items};
+use crate::group_by::{FUNCTIONS, check_order_of, function, items};
+use crate::input::check_order;
 use crate::run::detached;
 
 /// Aggregates a table that may be larger than memory by key: one row per group.
@@ -202,6 +203,12 @@ fn plain(field: &Field) -> Field {
 /// The columns of groups; refuses what cannot be grouped, before any row is read.
 fn checked(py: Python<'_>, plan: &GroupPlan, table: &Picked) -> PyResult<SchemaRef> {
     let schema = table.schema();
+    for &at in plan.by.iter().filter(|_| plan.order == IdOrder::Ascending) {
+        check_order(schema.field(at), "sort=False")?;
+    }
+    for of in &plan.aggregates {
+        of.column.map_or(Ok(()), |at| check_order_of(of.function, schema.field(at)))?;
+    }
     detached(py, |_| Ok(plan.group_by(&[Any::Cpu(Cpu::new())], &|_| ()).schema(schema)?))
 }
 
