@@ -302,11 +302,11 @@ def dedup(
     by: Literal["document"] = "document",
     normalize: Names | None = None,
     near: bool = False,
-    ngram: int = 5,
-    num_perm: int = 128,
-    threshold: float = 0.8,
+    ngram: int | None = None,
+    num_perm: int | None = None,
+    threshold: float | None = None,
     bands: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     device: str = "auto",
 ) -> Rows: ...
 @overload

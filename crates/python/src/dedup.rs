@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use koel_arrow::dedup::{Dedup, Near, Normalize, Unit};
 use koel_arrow::external::Limit;
 use koel_arrow::{Column, Error, mapped};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::device::for_columns;
 use crate::error::{Failure, Result};
-use crate::input::{GivenKeys, Nan};
+use crate::input::{GivenKeys, Nan, follow};
 use crate::output::{ArrowColumn, array};
 use crate::run::detached_on;
 
@@ -21,29 +21,31 @@ const ROWS: usize = 1 << 14;
 
 /// Finds duplicate texts, equal or similar, or removes duplicate lines and paragraphs from texts.
 ///
-/// Of duplicates the first one is kept. The result is the same on every device, thread count and run. Missing texts are
-/// not duplicates.
+/// Of duplicates the first one is kept. The result is the same on every device, thread count and run.
+/// Missing texts are not duplicates.
 ///
 /// Args:
 ///     texts: a column of text: a NumPy array, an Arrow column, a list; or a table with `on`.
 ///     on: the name of the column of text, for a table.
 ///     by: "document", "paragraph" (separated by blank lines) or "line".
-///     normalize: what comparisons ignore: a name or a sequence of "case", "whitespace", "punctuation" (and symbols), "nfc" (how
-///         characters are composed).
-///     near: whether similar documents are duplicates too: those with a Jaccard similarity of shingles of `threshold`, estimated by
-///         the equal words of signatures. Duplicates of duplicates are duplicates.
-///     ngram: the words of a shingle.
-///     num_perm: the words of a signature, as the permutations of MinHash.
-///     threshold: the least similarity of duplicates.
-///     bands: the bands of a signature; documents are compared if all words of a band are equal. By default the best number for the
-///         threshold, as in datasketch.
-///     seed: of the hashes.
+///     normalize: what comparisons ignore: a name or a sequence of "case", "whitespace",
+///         "punctuation" (and symbols), "nfc" (how characters are composed).
+///     near: whether similar documents are duplicates too: those with a Jaccard similarity of
+///         shingles of `threshold`, estimated by the equal words of signatures. Duplicates of
+///         duplicates are duplicates. The next five parameters need near=True.
+///     ngram: the words of a shingle; 5 by default.
+///     num_perm: the words of a signature, as the permutations of MinHash; 128 by default.
+///     threshold: the least similarity of duplicates; 0.8 by default.
+///     bands: the bands of a signature; documents are compared if all words of a band are equal.
+///         By default the best number for the threshold, as in datasketch.
+///     seed: of the hashes; 0 by default.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     For documents, an int64 array: for each row the row that is kept in its place, which is the row itself unless it is a
-///     duplicate. For paragraphs and lines, a `koel.Column` of the texts without those that occurred before, in any text, and
-///     without the line ends after them; a text of which nothing is left is empty.
+///     For documents, an int64 array: for each row the row that is kept in its place, which is the
+///     row itself unless it is a duplicate. For paragraphs and lines, a `koel.Column` of the texts
+///     without those that occurred before, in any text, and without the line ends after them; a
+///     text of which nothing is left is empty.
 ///
 /// >>> import koel
 /// >>> koel.dedup(["fig", "plum", "FIG"], normalize="case")
@@ -51,8 +53,8 @@ const ROWS: usize = 1 << 14;
 /// >>> koel.dedup(["menu\nfig", "menu\nplum"], by="line").to_pylist()
 /// ['menu\nfig', 'plum']
 #[pyfunction]
-#[pyo3(signature = (texts, on=None, *, by="document", normalize=None, near=false, ngram=5, num_perm=128, threshold=0.8,
-    bands=None, seed=0, device="auto"))]
+#[pyo3(signature = (texts, on=None, *, by="document", normalize=None, near=false, ngram=None, num_perm=None,
+    threshold=None, bands=None, seed=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are the keyword arguments of Python")]
 pub(crate) fn dedup<'py>(
     texts: &Bound<'py, PyAny>,
@@ -60,11 +62,11 @@ pub(crate) fn dedup<'py>(
     by: &str,
     normalize: Option<&Bound<'py, PyAny>>,
     near: bool,
-    ngram: usize,
-    num_perm: usize,
-    threshold: f64,
+    ngram: Option<usize>,
+    num_perm: Option<usize>,
+    threshold: Option<f64>,
     bands: Option<usize>,
-    seed: u64,
+    seed: Option<u64>,
     device: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = texts.py();
@@ -73,8 +75,29 @@ pub(crate) fn dedup<'py>(
         .find(|unit| unit.name() == by)
         .ok_or_else(|| PyValueError::new_err(format!("by is {by:?}: give \"document\", \"paragraph\" or \"line\"")))?;
     let normalize = steps(normalize)?;
-    let near = near.then_some(Near { ngram, num_perm, threshold, bands, seed });
-    let given = GivenKeys::of("texts", texts, Nan::Missing)?;
+    let of_near = [
+        ("ngram", ngram.is_some()),
+        ("num_perm", num_perm.is_some()),
+        ("threshold", threshold.is_some()),
+        ("bands", bands.is_some()),
+        ("seed", seed.is_some()),
+    ];
+    if let Some((name, _)) = of_near.into_iter().find(|&(_, is_given)| is_given && !near) {
+        return Err(PyValueError::new_err(format!("{name} is for similar documents: give near=True too")));
+    }
+    let usual = Near::default();
+    let near = near.then_some(Near {
+        ngram: ngram.unwrap_or(usual.ngram),
+        num_perm: num_perm.unwrap_or(usual.num_perm),
+        threshold: threshold.unwrap_or(usual.threshold),
+        bands,
+        seed: seed.unwrap_or(usual.seed),
+    });
+    let mut given = GivenKeys::of("texts", texts, Nan::Missing)?;
+    // An empty list has floats to NumPy.
+    if let (None, [one]) = (on, &mut given.columns[..]) {
+        follow(&mut one.column, &DataType::LargeUtf8)?;
+    }
     let columns: Vec<&Column> = given.columns.iter().map(|given| &given.column).collect();
     let column = match (on, &columns[..]) {
         (None, [column]) => *column,

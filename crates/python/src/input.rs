@@ -118,25 +118,6 @@ impl<'py> GivenKeys<'py> {
 /// Gives columns without values the types of those that they are compared with: an empty list is not one of floats, and
 /// a categorical without categories not one of any type.
 pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyResult<()> {
-    fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
-        let is_untyped = match column.data_type() {
-            _ if column.is_empty() => true,
-            DataType::Null => true,
-            DataType::Dictionary(..) => column.chunks().iter().all(|chunk| chunk.logical_null_count() == chunk.len()),
-            // What NumPy and pandas make of a column without values.
-            DataType::Float64 if !other.is_numeric() => column.chunks().iter().all(|chunk| {
-                let values = chunk.as_primitive::<Float64Type>();
-                values.iter().flatten().all(f64::is_nan)
-            }),
-            _ => false,
-        };
-        if column.data_type() == other || !is_untyped {
-            return Ok(());
-        }
-        let chunk = new_null_array(other, column.len());
-        *column = Column::of_chunks(column.name(), other, vec![chunk]).map_err(Failure::from)?;
-        Ok(())
-    }
     for (left, right) in left.columns.iter_mut().zip(&mut right.columns) {
         follow(&mut left.column, right.column.data_type())?;
         follow(&mut right.column, left.column.data_type())?;
@@ -144,6 +125,27 @@ pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyRe
             check_extensions(&left.field(), &right.field())?;
         }
     }
+    Ok(())
+}
+
+/// Gives a column without values another type.
+pub(crate) fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
+    let is_untyped = match column.data_type() {
+        _ if column.is_empty() => true,
+        DataType::Null => true,
+        DataType::Dictionary(..) => column.chunks().iter().all(|chunk| chunk.logical_null_count() == chunk.len()),
+        // What NumPy and pandas make of a column without values.
+        DataType::Float64 if !other.is_numeric() => column.chunks().iter().all(|chunk| {
+            let values = chunk.as_primitive::<Float64Type>();
+            values.iter().flatten().all(f64::is_nan)
+        }),
+        _ => false,
+    };
+    if column.data_type() == other || !is_untyped {
+        return Ok(());
+    }
+    let chunk = new_null_array(other, column.len());
+    *column = Column::of_chunks(column.name(), other, vec![chunk]).map_err(Failure::from)?;
     Ok(())
 }
 

@@ -34,7 +34,8 @@ def test_a_table_has_a_column_of_text():
     assert koel.dedup(table, on="text", normalize=["case", "nfc"]).tolist() == [0, 0, 0]
     assert koel.dedup(table.to_pandas(), on="text").tolist() == [0, 1, 0]
     assert koel.dedup(pa.chunked_array([["a"], [], ["b", "a"]])).tolist() == [0, 1, 0]
-    assert koel.dedup(pa.array([], "string")).tolist() == []
+    assert koel.dedup(pa.array([], "string")).tolist() == koel.dedup([]).tolist() == []
+    assert koel.dedup([], by="line").to_pylist() == []
 
 
 def test_similar_texts_are_found():
@@ -96,3 +97,10 @@ def test_only_text_has_duplicates():
         koel.dedup([1, 2])
     with pytest.raises(ValueError, match="name its column of text by on"):
         koel.dedup(pa.table({"a": ["x"], "b": ["y"]}))
+
+
+@pytest.mark.parametrize("given", [{"ngram": 5}, {"num_perm": 128}, {"threshold": 0.5}, {"bands": 2}, {"seed": 0}])
+def test_parameters_of_similar_texts_need_near(given):
+    with pytest.raises(ValueError, match="give near=True"):
+        koel.dedup(["a"], **given)
+    assert koel.dedup(["a"], near=True, **given).tolist() == [0]
