@@ -19,7 +19,7 @@ use arrow_array::{Array, ArrayRef, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, FieldRef};
 use koel_arrow::{Column, Keys};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySequence, PyString, PyTuple};
 
@@ -327,6 +327,25 @@ fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>
     })
 }
 
+/// The error of pyarrow for a column or frame of pandas.
+pub(crate) fn by_pyarrow(name: &str, given: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = given.py();
+    if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    // It has several parts, of which one names the column.
+    let args = error.value(py).getattr("args").and_then(|args| args.try_iter());
+    let parts: Vec<String> = args.into_iter().flatten().flatten().map(|part| part.to_string()).collect();
+    let parts = parts.join(": ");
+    let dtype = given.getattr("dtype").map(|dtype| dtype.to_string()).unwrap_or_default();
+    let advice = if dtype.starts_with("Sparse") || parts.starts_with("Sparse") {
+        "give dense values, by .sparse.to_dense()"
+    } else {
+        "give values of one type"
+    };
+    PyTypeError::new_err(format!("{name} cannot be read by pyarrow ({parts}): {advice}"))
+}
+
 /// Columns of pandas, and objects of NumPy, of which pyarrow knows the type.
 fn through_pyarrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayRef>, FieldRef)> {
     let pyarrow = given.py().import("pyarrow").map_err(|_| {
@@ -337,9 +356,8 @@ fn through_pyarrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayR
     })?;
     let keywords = PyDict::new(given.py());
     keywords.set_item("from_pandas", true)?;
-    let array = pyarrow.call_method("array", (given,), Some(&keywords)).map_err(|error| {
-        PyTypeError::new_err(format!("{name} cannot be read by pyarrow ({error}): give values of one type"))
-    })?;
+    let array =
+        pyarrow.call_method("array", (given,), Some(&keywords)).map_err(|error| by_pyarrow(name, given, error))?;
     arrow(name, &array)?.ok_or_else(|| {
         PyTypeError::new_err(format!("{name}: this pyarrow has no PyCapsule interface: install 14 or later"))
     })

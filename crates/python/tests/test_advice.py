@@ -20,6 +20,9 @@ STRUCTS = pa.array([{"a": 1}, None])
 MASKED = np.ma.masked_array([1, 2], [False, True])
 KEYS = koel.Table(np.array([1, 2], np.uint32), np.array([3, 4], np.uint32))
 INDEX = koel.Index(np.array([1, 2, 1]))
+GAPS = pd.Series([1, None])
+PERIODS = pd.period_range("2024-01", periods=2, freq="M")
+SPARSE = pd.Series([0, 1], dtype="Sparse[int]")
 BATCHES = koel.unique_stream(TABLE, "k")
 
 
@@ -88,8 +91,28 @@ CASES = [
         '"error", "first" or "last"',
         lambda: koel.Table(K, V, duplicates="last"),
     ),
-    (lambda: koel.Table(np.array([0.5]), V[:1]), "as int64", lambda: koel.Table(np.array([0.5]).view("i8"), V[:1])),
+    (
+        lambda: koel.Table(np.array([2.0]), V[:1]),
+        'astype("int64")',
+        lambda: koel.Table(np.array([2.0]).astype("int64"), V[:1]),
+    ),
     (lambda: koel.Table(["a"], V[:1]), "koel.factorize", lambda: koel.Table(koel.factorize(["a"])[0], V[:1])),
+    (lambda: koel.Table([1], [0.5]), "numpy.arange(n)", lambda: koel.Table([1], np.arange(1))),
+    (lambda: koel.Index(GAPS), "drop missing values", lambda: koel.Index(GAPS.dropna().astype("int64"))),
+    (lambda: koel.Index(pd.Series([0.5])), "koel.join", lambda: koel.join(pd.Series([0.5]), [0.5])),
+    (lambda: koel.Set(np.array([True])), 'astype("uint8")', lambda: koel.Set(np.array([True]).astype("uint8"))),
+    (lambda: koel.Set(PERIODS), 'pandas.period, and tables hold integers: give .astype("int64")', lambda: koel.Set(PERIODS.astype("int64"))),
+    (lambda: koel.unique(SPARSE), ".sparse.to_dense()", lambda: koel.unique(SPARSE.sparse.to_dense())),
+    (
+        lambda: koel.unique_stream(SPARSE.to_frame("k")),
+        ".sparse.to_dense()",
+        lambda: koel.unique_stream(SPARSE.sparse.to_dense().to_frame("k")),
+    ),
+    (
+        lambda: koel.join_stream(pd.DataFrame({"k": [1, "x"]}), TABLE, "k"),
+        "failed for column k with type object): give values of one type",
+        lambda: koel.join_stream(pd.DataFrame({"k": [1, 2]}), TABLE, "k"),
+    ),
     (lambda: koel.Table(pa.array([1, None]), V[:2]), "drop or fill", lambda: koel.Table(pa.array([1]), V[:1])),
     (
         lambda: koel.Set(K.astype("u4")) | koel.Set(K.astype("u8")),

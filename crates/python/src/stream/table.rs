@@ -21,7 +21,7 @@ use pyo3::types::PyDict;
 
 use super::work::Outlet;
 use crate::error::{Failure, KoelError, Result};
-use crate::input::is_frame;
+use crate::input::{by_pyarrow, is_frame};
 use crate::memory;
 
 /// A table as it came.
@@ -79,7 +79,8 @@ fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBat
         // To Arrow a frame of pandas may have its index as a column more.
         let keywords = PyDict::new(given.py());
         keywords.set_item("preserve_index", false)?;
-        let table = pyarrow.getattr("Table")?.call_method("from_pandas", (given,), Some(&keywords))?;
+        let table = pyarrow.getattr("Table")?.call_method("from_pandas", (given,), Some(&keywords));
+        let table = table.map_err(|error| by_pyarrow(name, given, error))?;
         return reader_of(name, &table);
     }
     let table = crate::arrow::table(given).map_err(|error| {

@@ -50,9 +50,19 @@ pub(super) enum Role {
     Value,
 }
 
-fn not_integers(name: &str, found: &DataType) -> PyErr {
-    let advice = "give numbers of rows (koel.factorize), or a view as int64";
-    PyTypeError::new_err(format!("{name} has type {found}, and tables hold integers: {advice}"))
+fn not_integers(name: &str, found: &DataType, shown: &str) -> PyErr {
+    let advice = match found {
+        _ if name == "values" => "give row numbers as values, such as numpy.arange(n)",
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            "drop missing values, and give .astype(\"int64\") of whole numbers; for others, use koel.join or koel.isin"
+        }
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+            "use koel.join, koel.isin or koel.factorize, which take text"
+        }
+        DataType::Boolean => "give .astype(\"uint8\")",
+        _ => "give .astype(\"int64\"), or use koel.join or koel.isin",
+    };
+    PyTypeError::new_err(format!("{name} has type {shown}, and tables hold integers: {advice}"))
 }
 
 impl Type {
@@ -64,7 +74,7 @@ impl Type {
             DataType::Int64 => (64, true),
             DataType::UInt64 => (64, false),
             other => {
-                return Err(not_integers(column.name(), other));
+                return Err(not_integers(column.name(), other, &other.to_string()));
             }
         };
         Ok(Type { bits, is_signed })
@@ -200,6 +210,11 @@ pub(super) fn integers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Integer
     memory::check_columns([&column])?;
     // What `[]` is to NumPy and to Arrow.
     let is_untyped = column.is_empty() && matches!(column.data_type(), DataType::Float64 | DataType::Null);
+    if let Origin::Arrow(field) = &origin
+        && let Some(extension) = field.extension_type_name()
+    {
+        return Err(not_integers(name, column.data_type(), extension));
+    }
     let of = if is_untyped { Type { bits: 64, is_signed: true } } else { Type::of(&column)? };
     Ok(Integers { column, of, is_arrow: matches!(origin, Origin::Arrow(_)) })
 }
@@ -384,7 +399,7 @@ fn fill<K: Width>(
         DataType::UInt16 => typed::<UInt16Type, K>(words, array, how, other),
         DataType::UInt32 => typed::<UInt32Type, K>(words, array, how, other),
         DataType::UInt64 => typed::<UInt64Type, K>(words, array, how, other),
-        other => Err(not_integers("the column", other).into()),
+        other => Err(not_integers("the column", other, &other.to_string()).into()),
     }
 }
 
