@@ -16,15 +16,26 @@ use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use rayon::prelude::*;
 
 use crate::arrays;
-use crate::error::{KoelError, Result};
+use crate::error::{Failure, KoelError, Result};
 use crate::input::{Given, GivenKeys, Nan, Origin};
 use crate::run::CHUNK;
 
+/// Values that `repr` of a column shows, and the characters of each.
+const SHOWN: usize = 6;
+const LONGEST: usize = 40;
+
 /// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and `to_numpy`, and is read by
-/// `pandas.Series(column)`, `polars.Series(column)`, `pyarrow.array(column)` and `numpy.asarray(column)`.
+/// `pandas.Series(column)`, `polars.Series(column)`, `pyarrow.array(column)` and `numpy.asarray(column)`. It can be
+/// pickled.
+///
+/// Args:
+///     column: a column of polars or pyarrow, or another object with Arrow's PyCapsule interface.
+///     name: its name.
 ///
 /// >>> import koel, pyarrow
 /// >>> column = koel.unique(pyarrow.array(["plum", "fig", "plum"]))
+/// >>> column
+/// <koel.Column of 2 Utf8: ['fig', 'plum']>
 /// >>> column.to_pandas().tolist()
 /// ['fig', 'plum']
 #[pyclass(frozen, module = "koel", name = "Column")]
@@ -53,6 +64,35 @@ impl ArrowColumn {
 
 #[pymethods]
 impl ArrowColumn {
+    #[new]
+    #[pyo3(signature = (column, name=""))]
+    fn of(column: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let Some((chunks, field)) = crate::arrow::column(column)? else {
+            return Err(PyTypeError::new_err(format!(
+                "column is a {}: give an Arrow column",
+                column.get_type().name()?
+            )));
+        };
+        let whole = Column::of_chunks(name, field.data_type(), chunks).and_then(|column| column.one_piece());
+        let whole = whole.map_err(Failure::from)?;
+        Ok(ArrowColumn::new(whole.chunks()[0].clone(), field.as_ref().clone().with_name(name).into()))
+    }
+
+    /// For pickle and copy.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        (slf.get_type(), (Self::to_pyarrow(slf)?, slf.get().field.name())).into_pyobject(slf.py())
+    }
+
+    /// The type, as pyarrow's.
+    ///
+    /// >>> import koel, pyarrow
+    /// >>> koel.unique(pyarrow.array(["plum", "fig"])).type
+    /// DataType(string)
+    #[getter]
+    fn r#type<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::to_pyarrow(slf)?.getattr("type")
+    }
+
     /// Arrow's PyCapsule interface.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
@@ -171,9 +211,32 @@ impl ArrowColumn {
         Self::to_pylist(&one)?.get_item(0)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<koel.Column of {} {}>", self.array.len(), self.field.data_type())
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let len = this.array.len();
+        let first = Bound::new(slf.py(), ArrowColumn::new(this.array.slice(0, len.min(SHOWN)), this.field.clone()))?;
+        // Without pyarrow there are no values.
+        let values = match Self::to_pylist(&first) {
+            Ok(values) => values.try_iter()?.map(|value| shortened(&value?)).collect::<PyResult<Vec<_>>>()?,
+            Err(_) => Vec::new(),
+        };
+        let more = if len > values.len() { ", .." } else { "" };
+        Ok(format!("<koel.Column of {len} {}: [{}{more}]>", this.field.data_type(), values.join(", ")))
     }
+}
+
+/// A value for `repr`.
+fn shortened(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = value.repr()?.to_string();
+    Ok(match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}..", &text[..end]),
+        None => text,
+    })
+}
+
+/// A class whose objects are saved instead of pickled.
+pub(crate) fn not_pickled(class: &str) -> PyErr {
+    PyTypeError::new_err(format!("a koel.{class} cannot be pickled: use its save(path), and koel.{class}.open(path)"))
 }
 
 /// A library that a method needs.

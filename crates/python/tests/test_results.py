@@ -1,5 +1,7 @@
 """Results in pandas, polars and pyarrow: all rows, with the same values."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -154,3 +156,25 @@ def test_what_is_wrong_with_aggregates():
             koel.group_by(["a"], aggregates)
     with pytest.raises(TypeError, match="aggregates is a"):
         koel.group_by_stream(orders(), "city", "price")
+
+
+def test_columns_and_batches_are_pickled():
+    for array in [pa.array(["a", None]), pa.array([{"a": [1]}]), pa.array(pd.period_range("2024-01", periods=2, freq="M"))]:
+        column = pickle.loads(pickle.dumps(koel.Column(array, "k")))
+        assert column.to_pyarrow().equals(array) and column.type == array.type and column.to_pandas().name == "k"
+    batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))
+    assert pickle.loads(pickle.dumps(batch)).to_pyarrow().equals(batch.to_pyarrow())
+    assert koel.Column(pa.chunked_array([[1], [2]])).to_pylist() == [1, 2]
+    for wrong in (lambda: koel.Column([1]), lambda: koel.Batch([1])):
+        with pytest.raises(TypeError, match="is a list: give"):
+            wrong()
+    table = pa.table({"k": [1]})
+    for one in [koel.Table([1], [2]), koel.Set([1]), koel.Index([1]), koel.MultiTable([1], [2]), koel.PreparedJoin(table, "k")]:
+        with pytest.raises(TypeError, match=rf"koel.{type(one).__name__}.open\(path\)"):
+            pickle.dumps(one)
+
+
+def test_a_column_shows_its_values():
+    assert repr(koel.Column(pa.array([1, None]))) == "<koel.Column of 2 Int64: [1, None]>"
+    assert repr(koel.Column(pa.array(range(9)))) == "<koel.Column of 9 Int64: [0, 1, 2, 3, 4, 5, ..]>"
+    assert len(repr(koel.Column(pa.array(["long" * 100])))) < 100

@@ -22,6 +22,7 @@ use crate::error::{Failure, Result};
 use crate::input::check_extensions;
 use crate::join::kind;
 use crate::memory::{bytes, check_rows};
+use crate::output::not_pickled;
 use crate::run::{detached, detached_on};
 
 /// Rows of a result that are gathered at once.
@@ -280,6 +281,11 @@ impl PreparedJoin {
 
     fn __len__(&self) -> usize {
         self.side.len()
+    }
+
+    /// Refuses, with the methods to use instead.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("PreparedJoin"))
     }
 
     fn __repr__(&self) -> String {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, SchemaRef};
+use arrow_select::concat::concat_batches;
 use koel_arrow::external::Limit;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
 use super::work::{Job, Work, gone};
+use crate::error::Failure;
 use crate::output::{ArrowColumn, library, series};
 
 /// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them all; DuckDB and other
@@ -217,7 +219,10 @@ fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
 }
 
 /// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other libraries read Arrow's
-/// PyCapsule interface; `batch["name"]` is a `koel.Column`.
+/// PyCapsule interface; `batch["name"]` is a `koel.Column`. It can be pickled.
+///
+/// Args:
+///     rows: a RecordBatch of pyarrow, or another table with Arrow's PyCapsule interface.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))
@@ -228,6 +233,22 @@ pub(crate) struct Batch(RecordBatch);
 
 #[pymethods]
 impl Batch {
+    #[new]
+    fn of(rows: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Some(reader) = crate::arrow::table(rows)? else {
+            let text = format!("rows is a {}: give a RecordBatch of pyarrow", rows.get_type().name()?);
+            return Err(PyTypeError::new_err(text));
+        };
+        let schema = reader.schema();
+        let batches = reader.collect::<Result<Vec<_>, _>>().and_then(|batches| concat_batches(&schema, &batches));
+        Ok(Batch(batches.map_err(|error| Failure::from(koel_arrow::Error::from(error)))?))
+    }
+
+    /// For pickle and copy.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,))> {
+        Ok((slf.get_type(), (Self::to_pyarrow(slf)?,)))
+    }
+
     /// Arrow's PyCapsule interface.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(

@@ -21,7 +21,7 @@ use crate::cuda::{self, Array, GpuColumn, Imported};
 use crate::device::shown;
 use crate::error::Result;
 use crate::join::{self, check_result};
-use crate::output::{array, found};
+use crate::output::{array, found, not_pickled};
 use crate::run::{PIECE, Stop, detached_on};
 
 enum AnyWidth {
@@ -252,6 +252,11 @@ impl Index {
 
     fn __len__(&self) -> usize {
         with_keys!(&self.any_width, |index, K| index.len())
+    }
+
+    /// Refuses, with the methods to use instead.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Index"))
     }
 
     fn __repr__(&self) -> String {

@@ -18,7 +18,7 @@ use super::{check_load, info, to_error, with_device, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
-use crate::output::{array, flags};
+use crate::output::{array, flags, not_pickled};
 use crate::run::detached_on;
 
 enum AnyWidth {
@@ -314,6 +314,11 @@ impl MultiTable {
 
     fn __len__(&self) -> usize {
         with_table!(&self.any_width, |table, K, V| table.len())
+    }
+
+    /// Refuses, with the methods to use instead.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("MultiTable"))
     }
 
     fn __repr__(&self) -> String {

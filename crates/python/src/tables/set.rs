@@ -16,7 +16,7 @@ use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Imported};
 use crate::device::shown;
-use crate::output::Fresh;
+use crate::output::{Fresh, not_pickled};
 use crate::run::detached_on;
 
 enum AnyWidth {
@@ -289,6 +289,11 @@ impl Set {
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.any_width.read(py, |any_width, _| Ok(with_keys!(any_width, |set, K| set.len())))
+    }
+
+    /// Refuses, with the methods to use instead.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Set"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -21,7 +21,7 @@ use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
-use crate::output::{ArrowColumn, Fresh, set_flags};
+use crate::output::{ArrowColumn, Fresh, not_pickled, set_flags};
 use crate::run::detached_on;
 
 enum AnyWidth {
@@ -339,6 +339,11 @@ impl Table {
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.any_width.read(py, |any_width, _| Ok(with_table!(any_width, |table, K, V| table.len())))
+    }
+
+    /// Refuses, with the methods to use instead.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Table"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
