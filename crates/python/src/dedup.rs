@@ -14,15 +14,16 @@ use crate::device::for_columns;
 use crate::error::{Failure, Result};
 use crate::input::{GivenKeys, Nan, follow};
 use crate::output::{ArrowColumn, array};
-use crate::run::detached_on;
+use crate::run::{Stop, detached_on};
 
 /// Rows that are compared at a time.
 const ROWS: usize = 1 << 14;
 
-/// Finds duplicate texts, equal or similar, or removes duplicate lines and paragraphs from texts.
+/// Finds duplicate texts, equal or similar, or removes duplicate lines and paragraphs from
+/// texts.
 ///
-/// Of duplicates the first one is kept. The result is the same on every device, thread count and run.
-/// Missing texts are not duplicates.
+/// Of duplicates the first one is kept. The result is the same on every device, thread count
+/// and run. Missing texts are not duplicates.
 ///
 /// Args:
 ///     texts: a column of text: a NumPy array, an Arrow column, a list; or a table with `on`.
@@ -36,16 +37,16 @@ const ROWS: usize = 1 << 14;
 ///     ngram: the words of a shingle; 5 by default.
 ///     num_perm: the words of a signature, as the permutations of MinHash; 128 by default.
 ///     threshold: the least similarity of duplicates; 0.8 by default.
-///     bands: the bands of a signature; documents are compared if all words of a band are equal.
-///         By default the best number for the threshold, as in datasketch.
+///     bands: the bands of a signature; documents are compared if all words of a band are
+///         equal. By default the best number for the threshold, as in datasketch.
 ///     seed: of the hashes; 0 by default.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     For documents, an int64 array: for each row the row that is kept in its place, which is the
-///     row itself unless it is a duplicate. For paragraphs and lines, a `koel.Column` of the texts
-///     without those that occurred before, in any text, and without the line ends after them; a
-///     text of which nothing is left is empty.
+///     For documents, an int64 array: for each row the row that is kept in its place, which is
+///     the row itself unless it is a duplicate. For paragraphs and lines, a `koel.Column` of
+///     the texts without those that occurred before, in any text, and without the line ends
+///     after them; a text of which nothing is left is empty.
 ///
 /// >>> import koel
 /// >>> koel.dedup(["fig", "plum", "FIG"], normalize="case")
@@ -108,12 +109,12 @@ pub(crate) fn dedup<'py>(
         })?,
     };
     let open = || for_columns(device, [column]);
-    let found = detached_on(py, open, |device, _| {
+    let found = detached_on(py, open, |device, stop| {
         let limit = Limit::new(u64::MAX);
         let (devices, column_name) = ([device], column.name());
         let dedup =
             Dedup { devices: &devices, column: column_name, unit, near, normalize, limit: &limit, watch: &|_| () };
-        found(&dedup, column)
+        found(&dedup, column, stop)
     })?;
     match found {
         Found::Rows(kept_rows) => Ok(array(py, kept_rows)),
@@ -127,20 +128,23 @@ enum Found {
 }
 
 /// The result for a column.
-fn found(dedup: &Dedup<'_>, column: &Column) -> Result<Found> {
+fn found(dedup: &Dedup<'_>, column: &Column, stop: &Stop) -> Result<Found> {
     let schema = Arc::new(Schema::new(vec![Field::new(dedup.column, column.data_type().clone(), true)]));
     let starts = |chunk: &ArrayRef| (0..chunk.len()).step_by(ROWS);
     let slices = column
         .chunks()
         .iter()
         .flat_map(|chunk| starts(chunk).map(move |start| chunk.slice(start, ROWS.min(chunk.len() - start))));
-    let batches = slices.map(|slice| Ok::<_, Error>(RecordBatch::try_new(Arc::clone(&schema), vec![slice])?));
+    let batches = slices.map(|slice| {
+        stop.check()?;
+        Ok::<_, Failure>(RecordBatch::try_new(Arc::clone(&schema), vec![slice]).map_err(Error::from)?)
+    });
     let found = dedup.find(&schema, batches.clone(), dedup.unit == Unit::Document)?;
     if let Some(kept_rows) = found.kept_rows() {
         return Ok(Found::Rows(mapped(kept_rows, i64::from)));
     }
     let mut filter = dedup.filter(&found);
-    let texts = batches.map(|batch| filter.texts(&batch?)).collect::<koel_arrow::Result<Vec<_>>>()?;
+    let texts = batches.map(|batch| Ok::<_, Failure>(filter.texts(&batch?)?)).collect::<Result<Vec<_>>>()?;
     let schema = dedup.schema(&schema)?;
     let texts = Column::of_chunks(column.name(), schema.field(0).data_type(), texts)?.one_piece()?;
     Ok(Found::Texts(Arc::clone(&texts.chunks()[0])))

@@ -21,6 +21,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 
 use crate::memory;
+use crate::run::CHUNK;
 
 /// Values of one kind, some of them missing.
 pub(crate) struct Objects<'py> {
@@ -133,6 +134,7 @@ impl<'py> Objects<'py> {
         let mut first: Option<(usize, Kind<'py>)> = None;
         let (mut is_mixed, mut has_none, mut has_nan) = (false, false, false);
         for (at, item) in items.iter().enumerate() {
+            check_signals(items.py(), at)?;
             let Some(kind) = Kind::of(&item)? else {
                 has_none = true;
                 continue;
@@ -246,10 +248,13 @@ impl<'py> Objects<'py> {
 
     /// Each value, `None` if it is missing.
     fn each(&self, mut to: impl FnMut(Option<&Bound<'py, PyAny>>) -> PyResult<()>) -> PyResult<()> {
-        self.items.iter().try_for_each(|item| match Kind::of(&item)? {
-            None => to(None),
-            Some(Kind::Float) if is_nan(&item)? => to(None),
-            Some(_) => to(Some(&item)),
+        self.items.iter().enumerate().try_for_each(|(at, item)| {
+            check_signals(item.py(), at)?;
+            match Kind::of(&item)? {
+                None => to(None),
+                Some(Kind::Float) if is_nan(&item)? => to(None),
+                Some(_) => to(Some(&item)),
+            }
         })
     }
 
@@ -322,6 +327,11 @@ impl<'py> Objects<'py> {
             )))
         })
     }
+}
+
+/// Ends a loop over items on Ctrl-C.
+fn check_signals(py: Python<'_>, at: usize) -> PyResult<()> {
+    if at.is_multiple_of(CHUNK) { py.check_signals() } else { Ok(()) }
 }
 
 /// Refuses lists of lists and the like.

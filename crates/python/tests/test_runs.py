@@ -219,9 +219,16 @@ def interrupted(script, after):
     return time.perf_counter() - began
 
 
-def test_ctrl_c_ends_a_call_between_its_pieces():
-    """Neighbours of some voxels, 3,375 columns of them: many pieces, of which the signal leaves the most undone."""
-    call = "koel.neighbours(np.argwhere(np.ones((40, 40, 10), bool)), 15)"
+#: Neighbours of some voxels, 3,375 columns of them: many pieces, of which the signal leaves the most undone; and long texts.
+@pytest.mark.parametrize(
+    "call",
+    [
+        "koel.neighbours(np.argwhere(np.ones((40, 40, 10), bool)), 15)",
+        "koel.dedup(np.array(['a b c d e f g h i ' * 20 + str(i) for i in range(100_000)]), near=True)",
+    ],
+    ids=["neighbours", "dedup"],
+)
+def test_ctrl_c_ends_a_call_between_its_pieces(call):
     script = f"t = time.perf_counter(); {call}; print(time.perf_counter() - t, flush=True)"
     whole = subprocess.run([sys.executable, "-c", f"import koel, numpy as np, time; {script}"], check=True, capture_output=True, text=True)
     whole = float(whole.stdout)
