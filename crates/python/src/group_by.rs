@@ -19,21 +19,27 @@ use crate::run::detached_on;
 ///
 /// Args:
 ///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     aggregates: for each name of a result its column and function: {"total": (price, "sum")}. Functions are "sum", "min", "max",
-///         "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are not
-///         missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the number
-///         of rows.
-///     sort: whether to sort the groups by key; otherwise they are in the order of their first rows.
-///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null).
+///     aggregates: for each name of a result its column and function: {"total": (price,
+///         "sum")}. Functions are "sum", "min", "max", "mean" or "avg", "count" (values that
+///         are not missing), "nunique" or "count_distinct" (distinct values that are not
+///         missing), "first" and "last" (the value of a group's first and last row, missing or
+///         not). "size" alone is the number of rows.
+///     sort: whether to sort the groups by key; otherwise they are in the order of their first
+///         rows.
+///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null). `koel
+///         groupby` keeps them.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Integer keys may be in CUDA memory, with columns of integers or floats. The results are `koel.Array`s on the same
-/// GPU.
+/// Integer keys may be in CUDA memory, with columns of integers or floats. The results are
+/// `koel.Array`s on the same GPU.
 ///
 /// Returns:
-///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of its column. Missing values are
-///     ignored, except by "first" and "last": a group without others has NaN and the sum 0, in Arrow null. Sums are int64, uint64
-///     or float64; those of floats have the same bits on every device, thread count and run.
+///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of
+///     its column, "size" in that of the keys. Missing values are ignored, except by "first"
+///     and "last". If a group has only missing values, "count" and "nunique" are 0, the sum is
+///     0 (in Arrow columns null), and other results are NaN or NaT (null). Sums are int64,
+///     uint64 or float64; those of floats have the same bits on every device, thread count and
+///     run.
 ///
 /// Raises:
 ///     OverflowError: if a sum of integers does not fit in 64 bits.

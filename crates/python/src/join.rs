@@ -39,15 +39,18 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
 /// Args:
 ///     left: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
 ///     right: the other keys, in the same form; preferably the smaller side.
-///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
-///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
-///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
+///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and
+///         has their order; "outer", which keeps all, right rows without a partner last; "semi"
+///         and "anti", the left rows with and without a partner.
+///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`;
+///         in SQL and the command `koel join` they do not. NaN equals NaN.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides are integers in CUDA
-///     memory), for `take` or `iloc`; -1 where a row has no partner. For semi and anti joins the second is None. The
-///     result and its order are the same on every device, thread count and run.
+///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides
+///     are integers in CUDA memory), for `take` or `iloc`; -1 where a row has no partner. For
+///     semi and anti joins the second is None. The result and its order are the same on every
+///     device, thread count and run.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]))

@@ -16,11 +16,12 @@ use crate::tables::Index;
 
 /// The distinct values of a column, as returned by `numpy.unique`.
 ///
-/// They are in ascending order, with NaN and nulls last; with `sorted=False`, in the order of their first rows, which
-/// is faster. -0.0 and 0.0 are one value, and so are all NaNs.
+/// They are in ascending order, with NaN and nulls last; with `sorted=False`, in the order of
+/// their first rows, which is faster. -0.0 and 0.0 are one value, and so are all NaNs.
 ///
 /// Args:
-///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose distinct rows are found.
+///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose
+///         distinct rows are found.
 ///     return_index: also return the first row of each value.
 ///     return_inverse: also return the index of each row's value among the distinct values.
 ///     return_counts: also return the number of rows of each value.
@@ -28,8 +29,9 @@ use crate::tables::Index;
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in the order of the options. Of integers in
-///     CUDA memory each is a `koel.Array` on the same GPU.
+///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in
+///     the order of the options. Of integers in CUDA memory each is a `koel.Array` on the same
+///     GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.unique(np.array([3, 1, 3, 2]))
@@ -102,13 +104,15 @@ fn counted(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>>
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     sort: whether to sort the values; otherwise they are in the order in which they first appear.
-///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the code -1; otherwise they are values like any others.
+///     sort: whether to sort the values; otherwise they are in the order in which they first
+///         appear.
+///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the code -1;
+///         otherwise they are values like any others.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The code of each row's value as an int64 array, and the distinct values in the form of `a`. For integers in CUDA
-///     memory, both are `koel.Array`s on the same GPU.
+///     The code of each row's value as an int64 array, and the distinct values in the form of
+///     `a`. For integers in CUDA memory, both are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.factorize(np.array([3.0, 1.0, np.nan, 3.0]))
@@ -144,7 +148,8 @@ pub(crate) fn factorize<'py>(
     PyTuple::new(py, [array(py, codes), values])
 }
 
-/// Whether the value of each row is among other values, like `pandas.Series.isin`. Missing values equal each other.
+/// Whether the value of each row is among other values, like `pandas.Series.isin`. Missing
+/// values equal each other.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
@@ -180,11 +185,13 @@ pub(crate) fn isin<'py>(
     Ok(array(py, found))
 }
 
-/// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1 for a key that is not
-/// found. If both are in CUDA memory, it is a `koel.Array` on the same GPU.
+/// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1
+/// for a key that is not found. If both are in CUDA memory, it is a `koel.Array` on the same
+/// GPU.
 ///
 /// Args:
-///     index: the keys to search, without duplicates: a column, a tuple of columns, or a `koel.Index`.
+///     index: the keys to search, without duplicates: a column, a tuple of columns, or a
+///         `koel.Index`.
 ///     keys: the keys to look up, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///

@@ -24,17 +24,20 @@ const PIECE: usize = 64 << 10;
 
 /// The k-mers of a sequence, or of a FASTA or FASTQ file, and how often each occurs.
 ///
-/// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is T, and upper and lower
-/// case are equal. No k-mer spans two records, or contains an ambiguous base (N, R, Y, ..).
+/// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is
+/// T, and upper and lower case are equal. No k-mer spans two records, or contains an ambiguous
+/// base (N, R, Y, ..).
 ///
 /// Args:
-///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which may be compressed by gzip.
+///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which
+///         may be compressed by gzip.
 ///     k: letters of a k-mer, 1 to 32.
-///     canonical: whether to treat a k-mer and its reverse complement as the same: the smaller of the two numbers.
+///     canonical: whether to treat a k-mer and its reverse complement as the same: the smaller
+///         of the two numbers. The command does not, unless `--canonical-kmers` is given.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The k-mers ascending, as uint64, and how often each occurs, as int64.
+///     The k-mers ascending, as uint64 for every k, and how often each occurs, as int64.
 ///
 /// Raises:
 ///     ValueError: for letters that are not of DNA or RNA.

@@ -43,8 +43,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Bulk hash tables for columns: the same result, in the same order, on CPU and GPU.
 ///
-/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow columns (of polars, pyarrow,
-/// DuckDB, pandas) and tuples of columns. The same call gives the same result on every device, thread count and run.
+/// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow
+/// columns (of polars, pyarrow, DuckDB, pandas) and tuples of columns. The same call gives the
+/// same result on every device, thread count and run.
 // It does not need the interpreter's lock: classes are frozen, lists are copied before they are read, and what calls
 // share has locks of its own.
 #[pymodule(gil_used = false)]

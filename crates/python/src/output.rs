@@ -24,12 +24,13 @@ use crate::run::CHUNK;
 const SHOWN: usize = 6;
 const LONGEST: usize = 40;
 
-/// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and `to_numpy`, and is read by
-/// `pandas.Series(column)`, `polars.Series(column)`, `pyarrow.array(column)` and `numpy.asarray(column)`. It can be
-/// pickled.
+/// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and
+/// `to_numpy`, and is read by `pandas.Series(column)`, `polars.Series(column)`,
+/// `pyarrow.array(column)` and `numpy.asarray(column)`. It can be pickled.
 ///
 /// Args:
-///     column: a column of polars or pyarrow, or another object with Arrow's PyCapsule interface.
+///     column: a column of polars or pyarrow, or another object with Arrow's PyCapsule
+///         interface.
 ///     name: its name.
 ///
 /// >>> import koel, pyarrow
@@ -125,8 +126,8 @@ impl ArrowColumn {
         }
     }
 
-    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if float64 does not hold them
-    /// exactly.
+    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if
+    /// float64 does not hold them exactly.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array([2, 1, 2])).to_numpy()
@@ -147,7 +148,8 @@ impl ArrowColumn {
         array.call_method("to_numpy", (), Some(&keywords)).or_else(|_| objects(&array))
     }
 
-    /// The column as a Series of pandas. Integers with nulls have a nullable type, such as Int64.
+    /// The column as a Series of pandas. Integers with nulls have a nullable type, such as
+    /// Int64.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array(["plum", "fig", "plum"])).to_pandas().tolist()

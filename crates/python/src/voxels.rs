@@ -151,18 +151,21 @@ struct Voxels<T> {
 /// Points gathered by voxel: mmcv's deterministic voxelization.
 ///
 /// Args:
-///     points: an array of N points by C >= 3 numbers, float32 or float64, of which the first three are x, y, z.
+///     points: an array of N points by C >= 3 numbers, float32 or float64, of which the first
+///         three are x, y, z.
 ///     size: the lengths of a voxel along x, y, z, or one length for all of them.
 ///     max_points: the most points of a voxel; later ones are left out.
 ///     max_voxels: the most voxels; later ones are left out. -1 for all.
-///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left out. Without it, voxels are counted from
-///         0, up to 2^20 in each direction. Points with a NaN or an infinity are always left out. `range` and `size` have the
-///         precision of the points.
+///     range: (x, y, z, x, y, z), the least corner and the greatest; points outside are left
+///         out. Without it, voxels are counted from 0, up to 2^20 in each direction. Points
+///         with a NaN or an infinity are always left out. `range` and `size` have the precision
+///         of the points.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The points of each voxel, as M by max_points by C with zeros behind the last one; the places of the voxels along z, y, x, as M by 3
-///     of int32; how many points each has, as M of int32. Of points in CUDA memory these are `koel.Array`s on the same GPU.
+///     The points of each voxel, as M by max_points by C with zeros behind the last one; the
+///     places of the voxels along z, y, x, as M by 3 of int32; how many points each has, as M
+///     of int32. Of points in CUDA memory these are `koel.Array`s on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> points = np.array([[0.1, 0, 0, 7], [5, 0, 0, 8], [0.2, 0, 0, 9]], np.float32)
@@ -315,8 +318,9 @@ fn gathered<T: Coordinate>(
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     M by kernel^3 of int32: the number of the voxel at each offset, x fastest, or -1 where there is none. The middle column is the voxel
-///     itself. Of places in CUDA memory it is a `koel.Array` on the same GPU.
+///     M by kernel^3 of int32: the number of the voxel at each offset, x fastest, or -1 where
+///     there is none. The middle column is the voxel itself. Of places in CUDA memory it is a
+///     `koel.Array` on the same GPU.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.neighbours(np.array([[0, 0, 0], [0, 0, 1]], np.int32))[:, 12:15]

@@ -32,11 +32,12 @@ pub(crate) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     Ok(module)
 }
 
-/// A pool of PyTorch or CuPy that takes its memory from koel. koel uses arrays in it in place, and copies others on
-/// the GPU.
+/// A pool of PyTorch or CuPy that takes its memory from koel. koel uses arrays in it in place,
+/// and copies others on the GPU.
 ///
 /// Args:
-///     library: "torch", for a `torch.cuda.MemPool` of the current device; or "cupy", for a `cupy.cuda.MemoryPool`.
+///     library: "torch", for a `torch.cuda.MemPool` of the current device; or "cupy", for a
+///         `cupy.cuda.MemoryPool`.
 ///
 /// Raises:
 ///     ImportError: if the library is not installed.
@@ -74,12 +75,13 @@ fn pool<'py>(py: Python<'py>, library: &str) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// An array in memory of koel, with unspecified contents. `torch.from_dlpack(array)` and `cupy.from_dlpack(array)`
-/// share its memory; koel uses them in place.
+/// An array in memory of koel, with unspecified contents. `torch.from_dlpack(array)` and
+/// `cupy.from_dlpack(array)` share its memory; koel uses them in place.
 ///
 /// Args:
 ///     shape: a length, or a tuple of lengths.
-///     dtype: int64 by default, or int32, uint32, uint64, float32, float64 or bool, as NumPy takes it.
+///     dtype: int64 by default, or int32, uint32, uint64, float32, float64 or bool, as NumPy
+///         takes it.
 ///     device: the number of the CUDA device.
 ///
 /// >>> import koel, torch  # doctest: +SKIP

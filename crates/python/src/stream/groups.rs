@@ -24,29 +24,38 @@ use crate::run::detached;
 
 /// Aggregates a table that may be larger than memory by key: one row per group.
 ///
-/// Reading begins with the first batch of the result. A table that does not fit in memory is partitioned by key into
-/// temporary files, and grouped one partition at a time. The result and its order are the same.
+/// Reading begins with the first batch of the result. A table that does not fit in memory is
+/// partitioned by key into temporary files, and grouped one partition at a time. The result and
+/// its order are the same.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
-///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///         relation, or any other object with `__arrow_c_stream__` or, for structs,
+///         `__arrow_c_array__`.
 ///     by: the name of the key column, or a list of names.
-///     aggregates: for each name of a result its column and function: {"total": ("price", "sum")}. Functions are "sum", "min",
-///         "max", "mean" or "avg", "count" (values that are not missing), "nunique" or "count_distinct" (distinct values that are
-///         not missing), "first" and "last" (the value of a group's first and last row, missing or not). "size" alone is the
-///         number of rows.
-///     sort: whether to sort the groups by key; otherwise they are in the order of their first rows.
-///     dropna: whether to drop rows with a missing key (null). NaN is a value.
-///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
-///         memory, or less if the process may not allocate as much; half of it is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
-///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
-///         several, separated by commas, or "gpus", which share the work. The result is the same.
+///     aggregates: for each name of a result its column and function: {"total": ("price",
+///         "sum")}. Functions are "sum", "min", "max", "mean" or "avg", "count" (values that
+///         are not missing), "nunique" or "count_distinct" (distinct values that are not
+///         missing), "first" and "last" (the value of a group's first and last row, missing or
+///         not). "size" alone is the number of rows.
+///     sort: whether to sort the groups by key; otherwise they are in the order of their first
+///         rows.
+///     dropna: whether to drop rows with a missing key (null). NaN is a value. `koel groupby`
+///         keeps them.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By
+///         default half of the device's memory, or less if the process may not allocate as
+///         much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment
+///         variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number),
+///         "cpu", "opencl:0", "opencl:NAME"; or several, separated by commas, or "gpus", which
+///         share the work. The result is the same.
 ///
 /// Returns:
-///     A `koel.BatchReader` of the key columns and the results. Missing values are ignored, except by "first" and "last": a group
-///     without others has null. Sums are int64, uint64, float64 or decimal; those of floats have the same bits on every device,
-///     thread count and run, with any limit.
+///     A `koel.BatchReader` of the key columns and the results. Missing values are ignored,
+///     except by "first" and "last". If a group has only missing values, "count" and "nunique"
+///     are 0, and other results are null. Sums are int64, uint64, float64 or decimal; those of
+///     floats have the same bits on every device, thread count and run, with any limit.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> sales = pa.table({"city": ["Oslo", "Bern", "Oslo"], "price": [0.5, 1.0, 2.0]})
@@ -105,19 +114,24 @@ pub(crate) fn group_by_stream(
 
 /// The distinct rows of a table that may be larger than memory, or the first row of each key.
 ///
-/// Reading begins with the first batch of the result. A table that does not fit in memory is partitioned by key into
-/// temporary files. The result and its order are the same.
+/// Reading begins with the first batch of the result. A table that does not fit in memory is
+/// partitioned by key into temporary files. The result and its order are the same.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
-///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
-///     on: the name of the key column, or a list of names; by default all columns. Missing values equal each other.
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///         relation, or any other object with `__arrow_c_stream__` or, for structs,
+///         `__arrow_c_array__`.
+///     on: the name of the key column, or a list of names; by default all columns. Missing
+///         values equal each other.
 ///     sort: whether to sort the rows by key; otherwise they are in the order of the table.
-///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
-///         memory, or less if the process may not allocate as much; half of it is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
-///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
-///         several, separated by commas, or "gpus", which share the work. The result is the same.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By
+///         default half of the device's memory, or less if the process may not allocate as
+///         much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment
+///         variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number),
+///         "cpu", "opencl:0", "opencl:NAME"; or several, separated by commas, or "gpus", which
+///         share the work. The result is the same.
 ///
 /// Returns:
 ///     A `koel.BatchReader` with the columns of the table.

@@ -22,32 +22,39 @@ use crate::input::check_extensions;
 use crate::join::kind;
 use crate::run::detached;
 
-/// Joins two tables that may be larger than memory: rows of both sides whose keys are equal, in the order of left rows,
-/// then of right rows.
+/// Joins two tables that may be larger than memory: rows of both sides whose keys are equal, in
+/// the order of left rows, then of right rows.
 ///
-/// Reading begins with the first batch of the result. If the right table fits in memory, left rows are joined as they
-/// are read; otherwise both are partitioned by key into temporary files, and joined one partition at a time. The result
-/// and its order are the same.
+/// Reading begins with the first batch of the result. If the right table fits in memory, left
+/// rows are joined as they are read; otherwise both are partitioned by key into temporary
+/// files, and joined one partition at a time. The result and its order are the same.
 ///
 /// Args:
-///     left: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
-///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`.
+///     left: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///         relation, or any other object with `__arrow_c_stream__` or, for structs,
+///         `__arrow_c_array__`.
 ///     right: the other table, preferably the smaller one.
 ///     on: the name of the key column in both tables, or a list of names.
-///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and has their order; "outer", which
-///         keeps all, right rows without a partner last; "semi" and "anti", the left rows with and without a partner.
+///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and
+///         has their order; "outer", which keeps all, right rows without a partner last; "semi"
+///         and "anti", the left rows with and without a partner.
 ///     left_on: the names of the key columns in the left table, instead of `on`.
 ///     right_on: as many names in the right table.
-///     columns: the columns of the result, by their names there; by default those of the left table, then those of the right table
-///         without the keys. With "right" and "outer" the left key columns have the keys of right rows too; if the types of the keys
-///         differ, the right key columns are included.
+///     columns: the columns of the result, by their names there; by default those of the left
+///         table, then those of the right table without the keys. With "right" and "outer" the
+///         left key columns have the keys of right rows too; if the types of the keys differ,
+///         the right key columns are included.
 ///     suffix: appended to the name of a right column if a left column has the same name.
-///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
-///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By default half of the device's
-///         memory, or less if the process may not allocate as much; half of it is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system (environment variable TMPDIR).
-///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number), "cpu", "opencl:0", "opencl:NAME"; or
-///         several, separated by commas, or "gpus", which share the work. The result is the same.
+///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in
+///         SQL and the command `koel join` they do not. NaN equals NaN.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By
+///         default half of the device's memory, or less if the process may not allocate as
+///         much; half of it is for rows.
+///     temp_dir: the folder for temporary files; by default that of the system (environment
+///         variable TMPDIR).
+///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number),
+///         "cpu", "opencl:0", "opencl:NAME"; or several, separated by commas, or "gpus", which
+///         share the work. The result is the same.
 ///
 /// Returns:
 ///     A `koel.BatchReader`. Dictionary columns are returned as their values.

@@ -28,18 +28,22 @@ use crate::run::{detached, detached_on};
 /// Rows of a result that are gathered at once.
 const AT_ONCE: usize = 1 << 16;
 
-/// A table as the right side of joins: its rows, and an index of its key columns. It is prepared once, joined with any
-/// number of left tables, and saved to a file, which processes can map. For a single join, use `koel.join_stream`; for
-/// row numbers of integer keys, `koel.Index`.
+/// A table as the right side of joins: its rows, and an index of its key columns. It is
+/// prepared once, joined with any number of left tables, and saved to a file, which processes
+/// can map. For a single join, use `koel.join_stream`; for row numbers of integer keys,
+/// `koel.Index`.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB relation, or any other object with
-///         `__arrow_c_stream__` or, for structs, `__arrow_c_array__`. Its rows are read at once, and remain in memory.
+///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///         relation, or any other object with `__arrow_c_stream__` or, for structs,
+///         `__arrow_c_array__`. Its rows are read at once, and remain in memory.
 ///     on: the name of the key column, or a list of names.
 ///     columns: the names of the other columns to keep; by default all.
-///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in SQL they do not. NaN equals NaN.
+///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in
+///         SQL and the command `koel join` they do not. NaN equals NaN.
 ///     seed: of the hash functions.
-///     device: "auto" (a GPU, if there is one and there are many rows), "cpu", "opencl:0", "opencl:NAME".
+///     device: "auto" (a GPU, if there is one and there are many rows), "cpu", "opencl:0",
+///         "opencl:NAME".
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> cities = koel.PreparedJoin(pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]}), "city")
@@ -100,9 +104,11 @@ impl PreparedJoin {
     ///
     /// Args:
     ///     path: the file.
-    ///     mapped: whether the rows remain in the file, where processes share them, and are loaded as joins need them. They are then
-    ///         not checked for damage, and no program may write to the file or truncate it while it is open; `save` may replace it.
-    ///         Otherwise all rows are read and checked. The index is read and checked in either case.
+    ///     mapped: whether the rows remain in the file, where processes share them, and are
+    ///         loaded as joins need them. They are then not checked for damage, and no program
+    ///         may write to the file or truncate it while it is open; `save` may replace it.
+    ///         Otherwise all rows are read and checked. The index is read and checked in either
+    ///         case.
     ///     device: as for a new one; "auto" is a GPU, if there is one.
     ///
     /// Raises:
@@ -133,18 +139,21 @@ impl PreparedJoin {
         )
     }
 
-    /// Joins a left table, which may be larger than memory: rows of both sides whose keys are equal, in the order of
-    /// left rows, then of right rows, as `koel.join_stream` returns them.
+    /// Joins a left table, which may be larger than memory: rows of both sides whose keys are
+    /// equal, in the order of left rows, then of right rows, as `koel.join_stream` returns
+    /// them.
     ///
-    /// Reading begins with the first batch of the result. Several joins may run at once, in threads.
+    /// Reading begins with the first batch of the result. Several joins may run at once, in
+    /// threads.
     ///
     /// Args:
     ///     left: the left table, as for `koel.join_stream`.
-    ///     how: "inner"; "left", which keeps all left rows; "semi" and "anti", the left rows with and without a partner. For "right"
-    ///         and "outer", use `koel.join_stream`.
-    ///     left_on: the names of the left key columns, in the order of the right ones; by default their names.
-    ///     columns: the columns of the result, by their names there; by default those of the left table, then those of the right table
-    ///         without the keys.
+    ///     how: "inner"; "left", which keeps all left rows; "semi" and "anti", the left rows
+    ///         with and without a partner. For "right" and "outer", use `koel.join_stream`.
+    ///     left_on: the names of the left key columns, in the order of the right ones; by
+    ///         default their names.
+    ///     columns: the columns of the result, by their names there; by default those of the
+    ///         left table, then those of the right table without the keys.
     ///     suffix: appended to the name of a right column if a left column has the same name.
     ///
     /// Returns:
@@ -232,7 +241,8 @@ impl PreparedJoin {
         Ok(BatchReader::new(job, schema, &limit))
     }
 
-    /// Writes the rows and the index to a file, which is replaced as a whole or not at all. Returns the digest.
+    /// Writes the rows and the index to a file, which is replaced as a whole or not at all.
+    /// Returns the digest.
     ///
     /// >>> import koel, os, pyarrow as pa, tempfile
     /// >>> cities = koel.PreparedJoin(pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]}), "city")
@@ -244,7 +254,8 @@ impl PreparedJoin {
         detached(py, |_| Ok(self.side.save(&path)?.to_string()))
     }
 
-    /// A checksum of the rows, the key columns, `nulls_equal` and the seed. It is the same on every device.
+    /// A checksum of the rows, the key columns, `nulls_equal` and the seed. It is the same on
+    /// every device.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> table = pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]})

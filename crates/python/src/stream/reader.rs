@@ -15,11 +15,13 @@ use super::work::{Job, Work, gone};
 use crate::error::Failure;
 use crate::output::{ArrowColumn, library, series};
 
-/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them all; DuckDB and other
-/// libraries read Arrow's PyCapsule interface; iteration gives one `koel.Batch` at a time.
+/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them
+/// all; DuckDB and other libraries read Arrow's PyCapsule interface; iteration gives one
+/// `koel.Batch` at a time.
 ///
-/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read once. Closing or
-/// dropping a reader before its end stops its work and deletes its temporary files.
+/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read
+/// once. Closing or dropping a reader before its end stops its work and deletes its temporary
+/// files.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> with koel.unique_stream(pa.table({"k": [3, 1, 3]})) as reader:
@@ -75,7 +77,8 @@ impl BatchReader {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
     }
 
-    /// All rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as Int64.
+    /// All rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as
+    /// Int64.
     ///
     /// >>> import koel, pandas as pd
     /// >>> koel.unique_stream(pd.DataFrame({"k": [3, 1, 3]})).to_pandas()["k"].tolist()
@@ -130,14 +133,15 @@ impl BatchReader {
         names(&self.schema)
     }
 
-    /// The columns, as a schema of pyarrow. Libraries that read the PyCapsule interface do without.
+    /// The columns, as a schema of pyarrow. Libraries that read the PyCapsule interface do
+    /// without.
     #[getter]
     fn schema<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "pyarrow")?.call_method1("schema", (slf,))
     }
 
-    /// When all rows have been made, a dict that says how many there were on the way in and out, and `spilled_bytes`,
-    /// the bytes written to temporary files; None before.
+    /// When all rows have been made, a dict that says how many there were on the way in and
+    /// out, and `spilled_bytes`, the bytes written to temporary files; None before.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(counts) = py.detach(|| self.work.counts())? else { return Ok(None) };
@@ -152,8 +156,8 @@ impl BatchReader {
         py.detach(|| self.work.is_closed())
     }
 
-    /// Stops the work, if it is not done, and waits until its temporary files are gone. The end of a `with` block does
-    /// it as well.
+    /// Stops the work, if it is not done, and waits until its temporary files are gone. The end
+    /// of a `with` block does it as well.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> reader = koel.unique_stream(pa.table({"k": [3, 1, 3]}))
@@ -218,8 +222,9 @@ fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
-/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other libraries read Arrow's
-/// PyCapsule interface; `batch["name"]` is a `koel.Column`. It can be pickled.
+/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other
+/// libraries read Arrow's PyCapsule interface; `batch["name"]` is a `koel.Column`. It can be
+/// pickled.
 ///
 /// Args:
 ///     rows: a RecordBatch of pyarrow, or another table with Arrow's PyCapsule interface.
@@ -280,7 +285,8 @@ impl Batch {
         library(slf.py(), "pyarrow")?.call_method1("record_batch", (slf,))
     }
 
-    /// The rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as Int64.
+    /// The rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as
+    /// Int64.
     ///
     /// >>> import koel, pandas as pd
     /// >>> next(koel.unique_stream(pd.DataFrame({"k": [3, 1, 3]}))).to_pandas()["k"].tolist()

@@ -29,17 +29,20 @@ enum AnyWidth {
     Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
 }
 
-/// The right side of joins: the rows of integer keys. It is built once, joined with any number of left sides, and saved
-/// to a file. For text and other keys, and for a single join, use `koel.join`.
+/// The right side of joins: the rows of integer keys. It is built once, joined with any number
+/// of left sides, and saved to a file. For text and other keys, and for a single join, use
+/// `koel.join`.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
-///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the kind of table.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
+///         others as 64.
+///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the
+///         kind of table.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys may be in CUDA memory: the index is then on the same GPU. For left sides in that GPU's memory, `join` returns
-/// `koel.Array`s.
+/// Keys may be in CUDA memory: the index is then on the same GPU. For left sides in that GPU's
+/// memory, `join` returns `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> index = koel.Index(np.array([30, 10, 30]))
@@ -183,7 +186,8 @@ impl Index {
         )
     }
 
-    /// The rows of both sides whose keys are equal, in the order of left rows, then of right rows: as `koel.join`.
+    /// The rows of both sides whose keys are equal, in the order of left rows, then of right
+    /// rows: as `koel.join`.
     ///
     /// Args:
     ///     left: integers.
@@ -212,7 +216,8 @@ impl Index {
         PyTuple::new(py, sides.map(|rows| rows.map(|rows| array(py, rows))))
     }
 
-    /// Writes the index to a file, which is replaced as a whole or not at all. Returns the digest.
+    /// Writes the index to a file, which is replaced as a whole or not at all. Returns the
+    /// digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> index = koel.Index([30, 10])

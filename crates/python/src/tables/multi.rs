@@ -31,14 +31,16 @@ enum AnyWidth {
 /// A table from integer keys to any number of integer values each, in the order of the rows.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
+///         others as 64.
 ///     values: as many integers.
-///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
+///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default
+///         chosen for its kind.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys and values may be in CUDA memory: the table is then on the same GPU. For queries in that GPU's memory,
-/// `lookup`, `count` and `contains` return `koel.Array`s.
+/// Keys and values may be in CUDA memory: the table is then on the same GPU. For queries in
+/// that GPU's memory, `lookup`, `count` and `contains` return `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -202,8 +204,8 @@ impl MultiTable {
         )
     }
 
-    /// All values of each key: the offset of each key's values, with the end of the last one behind them, and the
-    /// values.
+    /// All values of each key: the offset of each key's values, with the end of the last one
+    /// behind them, and the values.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -255,7 +257,8 @@ impl MultiTable {
         Ok(array(py, self.counted(py, keys, |counts| flags(counts.len(), |i| counts[i] > 0))?))
     }
 
-    /// All keys and their values, a row each, by key; the values of a key in the order of the rows.
+    /// All keys and their values, a row each, by key; the values of a key in the order of the
+    /// rows.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -272,7 +275,8 @@ impl MultiTable {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the digest.
+    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the
+    /// digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> table = koel.MultiTable([7, 7], [1, 2])

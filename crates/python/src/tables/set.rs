@@ -27,8 +27,10 @@ enum AnyWidth {
 /// A set of integers: built and queried in bulk, combined with other sets, saved to a file.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits, others as 64.
-///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default chosen for its kind.
+///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
+///         others as 64.
+///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default
+///         chosen for its kind.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
@@ -165,7 +167,8 @@ impl Set {
     /// >>> primes.contains(np.array([4, 5]))
     /// array([False,  True])
     ///
-    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the set's.
+    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the
+    /// set's.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -255,7 +258,8 @@ impl Set {
         self.with(py, other, Algebra::Either)
     }
 
-    /// Writes the set to a file, which is replaced as a whole or not at all. Returns the digest.
+    /// Writes the set to a file, which is replaced as a whole or not at all. Returns the
+    /// digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:

@@ -31,13 +31,16 @@ enum AnyWidth {
     Wide(HashTable<Any, BucketizedOf<u64, u64>>),
 }
 
-/// A map from distinct integer keys to integer values: built at once, queried in bulk, saved in a file.
+/// A map from distinct integer keys to integer values: built at once, queried in bulk, saved in
+/// a file.
 ///
 /// Args:
 ///     keys: integers; those of 8 to 32 bits are kept in 32, others in 64.
 ///     values: as many integers.
-///     duplicates: how to handle duplicate keys: "error", or keep the "first" or the "last" value.
-///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the kind of table.
+///     duplicates: how to handle duplicate keys: "error", or keep the "first" or the "last"
+///         value.
+///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the
+///         kind of table.
 ///     seed: of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
@@ -187,7 +190,8 @@ impl Table {
     /// >>> table.lookup(np.array([20, 5]))
     /// (array([2, 0]), array([ True, False]))
     ///
-    /// Of keys in CUDA memory the results are `koel.Array`s on the same GPU, which must be the table's.
+    /// Of keys in CUDA memory the results are `koel.Array`s on the same GPU, which must be the
+    /// table's.
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -224,7 +228,8 @@ impl Table {
     /// >>> table.contains(np.array([20, 5]))
     /// array([ True, False])
     ///
-    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the table's.
+    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the
+    /// table's.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -246,7 +251,8 @@ impl Table {
         Ok(flags.into_array().into_any())
     }
 
-    /// Adds pairs, and replaces the values of keys that are there. Of duplicate keys the last pair counts.
+    /// Adds pairs, and replaces the values of keys that are there. Of duplicate keys the last
+    /// pair counts.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -281,7 +287,8 @@ impl Table {
         })
     }
 
-    /// All keys and their values, in the order of the table's slots, which is the same on every device.
+    /// All keys and their values, in the order of the table's slots, which is the same on every
+    /// device.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -299,7 +306,8 @@ impl Table {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the digest.
+    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the
+    /// digest.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
