@@ -67,11 +67,14 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
     if name == Some("") || column == Some("") {
         return Err("a column has no name: write FUNCTION:COLUMN, or NAME=FUNCTION:COLUMN".into());
     }
-    // The names in SQL and other tools.
-    let usual = match function {
-        "avg" => "mean",
-        "count_distinct" => "nunique",
-        other => other,
+    // What SQL and other tools call them.
+    let known = |name: &str| {
+        let usual = match name {
+            "avg" => "mean",
+            "count_distinct" => "nunique",
+            other => other,
+        };
+        Function::ALL.into_iter().find(|known| known.name() == usual)
     };
     let Some(function) = known(function) else {
         let call = rest.strip_suffix(')').and_then(|call| call.split_once('('));

@@ -67,11 +67,26 @@ pub(super) fn are_never_equal(left: &DataType, right: &DataType) -> bool {
     left.is_temporal() && right.is_numeric() || left.is_numeric() && right.is_temporal()
 }
 
-/// Converts the error, with advice on the command line's options: columns can be read as other types.
+/// Whether values are text.
+pub(super) fn is_string(of: &DataType) -> bool {
+    matches!(plain_type(of), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The error, with what helps on the command line: columns can be read as other types.
 pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
-    let sides = [(left_source, left, right_type), (right_source, right, left_type)];
-    // The side whose conversion is lossless; otherwise a side of text, whose type was only detected.
+    let sides = [(left_source, left, left_type, right_type), (right_source, right, right_type, left_type)];
+    let read_as = |side: usize| {
+        let (_, column, _, to) = sides[side];
+        kind_of(to).map(|kind| {
+            let rounds = if kind == "float64" { " (which rounds whole numbers beyond 2^53)" } else { "" };
+            format!("--types {}={kind}{rounds}", text::name(column))
+        })
+    };
+    // As text, `0001` does not equal 1: nothing would match, without an error.
+    let of_text = sides.iter().position(|(_, _, own, _)| is_string(own));
+    let as_value = of_text.and_then(read_as).zip(of_text.and_then(|side| read_as(1 - side)));
+    // The side whose cast loses nothing; or else one of text, whose type was only detected.
     let lossless = cast.as_ref().map(|cast| usize::from(!cast.is_left));
     let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
     let advice = match (as_value, side.and_then(read_as)) {

@@ -50,7 +50,7 @@ const NAMES: [(Kind, &[&str]); 10] = [
 ];
 
 impl Kind {
-    /// The type with this name.
+    /// The type of a name, whose case does not matter.
     pub(super) fn named(name: &str) -> Result<Kind, String> {
         let lower = name.trim().to_ascii_lowercase();
         let known = NAMES.iter().find(|(_, names)| names.contains(&lower.as_str())).map(|&(kind, _)| kind);
@@ -69,8 +69,8 @@ impl Kind {
         fits.then_some(Kind::Decimal(precision, scale))
     }
 
-    /// The name of the type in messages.
-    pub(super) fn name(self) -> &'static str {
+    /// What messages call it.
+    pub(super) fn name(self) -> Cow<'static, str> {
         match self {
             Kind::Decimal(precision, scale) => format!("decimal({precision},{scale})").into(),
             _ => NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, names)| names[0]).into(),
