@@ -6,7 +6,6 @@ use koel::backend::{DeviceInfo, HashBackend};
 use koel::device::{self, devices, opencl_status};
 
 use super::failure::{Result, Verdict};
-use super::options::Threads;
 use super::out;
 use super::text::{self, Align, Table};
 
@@ -32,7 +31,7 @@ pub fn json(info: &DeviceInfo) -> Value {
 }
 
 pub fn run(args: &Args) -> Result<Verdict> {
-    Threads::default().apply()?;
+    koel::threads::ready()?;
     let found = devices();
     let auto = device::auto();
     if args.json {

@@ -13,7 +13,6 @@ use koel::table::{Buckets, Contents, FileInfo, Stats, read_info};
 use koel::{CompactingTable, Cpu, Digest, Error, HashSet, HashTable, MultiTable, Sharded, ShardedMulti, ShardedSet};
 
 use super::failure::{Failure, Result, Verdict};
-use super::options::Threads;
 use super::progress::Progress;
 use super::scheme::{self, Described};
 use super::structure::{
@@ -33,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    Threads::default().apply()?;
+    koel::threads::ready()?;
     if begins_with(&args.table, b"koelside") {
         return query::prepared::print_info(&args.table, args.json);
     }

@@ -4,6 +4,9 @@ use super::{BYTE_ORDER_MARK, Name};
 use crate::failure::Result;
 use crate::tables::read::foreign;
 
+pub(super) const IS_BINARY: &str = "this is binary: koel reads CSV, TSV, NDJSON, .npy, Parquet, Arrow IPC, FASTA and \
+                                    FASTQ, also compressed by gzip or zstd";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Parquet,
@@ -42,7 +45,7 @@ impl Format {
     }
 
     fn of_text(head: &[u8], name: &Name) -> Result<Format> {
-        if foreign::is_ndjson(head) || name.has_extension(&["ndjson", "jsonl"]) {
+        if foreign::is_ndjson(head) {
             return Ok(Format::Ndjson);
         }
         if let Some((what, advice)) = foreign::format_of(head) {
@@ -61,20 +64,16 @@ impl Format {
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(name.fail("this is UTF-16: save it as UTF-8, e.g. with `iconv -f UTF-16 -t UTF-8`"));
         }
-        if foreign::is_binary(head) {
-            return Err(name.fail(
-                "this is binary: koel reads CSV, TSV, NDJSON, .npy, Parquet, Arrow IPC, FASTA and FASTQ, also compressed \
-                 by gzip or zstd",
-            ));
-        }
         let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or(&[]);
-        Ok(match first {
+        Ok(match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            _ if name.has_extension(&["ndjson", "jsonl"]) && !foreign::is_binary(head) => Format::Ndjson,
+            // Names of sequences may have any bytes.
             Some(b'>') => Format::Fasta,
             Some(b'@') => Format::Fastq,
             _ if name.has_extension(&["fa", "fasta", "fna"]) => Format::Fasta,
             _ if name.has_extension(&["fq", "fastq"]) => Format::Fastq,
+            _ if foreign::is_binary(head) => return Err(name.fail(IS_BINARY)),
             _ if name.has_extension(&["tsv", "tab"]) || line.contains(&b'\t') => Format::Text { delimiter: b'\t' },
             _ => Format::Text { delimiter: b',' },
         })
@@ -124,10 +123,15 @@ mod tests {
             assert_eq!(pairs(name, b"\xef\xbb\xbf>r\nACG\n", Some(2)), Ok(vec![(1, 0), (6, 1)]), "{name}");
         }
         assert_eq!(pairs("x", b"\xef\xbb\xbf\n >r\nAC\n", Some(2)), Ok(vec![(1, 0)]));
+        assert_eq!(pairs("x", b">r\0\xff\nACG\n", Some(2)), Ok(vec![(1, 0), (6, 1)]));
         for (name, bytes, part) in [
             ("x.npy", &b"1,2\n"[..], "not a valid .npy"),
             ("x", b"\xff\xfe1\0", "UTF-16"),
-            ("x", b"\x7fELF\0\xff", "binary"),
+            ("x", b"\x7fELF\0\0", "binary"),
+            ("x", b"1,2\n3,\0\n", "binary"),
+            ("x.jsonl", b"\xff\xfe{\0", "UTF-16"),
+            ("x.jsonl", b"\xfd7zXZ\0\0", "xz"),
+            ("x.jsonl", b"\x7fELF\0\xff", "binary"),
             ("x.fa", b"ACGT\n", "FASTA"),
             ("x.FQ", b"ACGT\n", "FASTQ"),
         ] {

@@ -119,7 +119,6 @@ impl<'a> Input<'a> {
         if !about.is_file() {
             return Input::of(file, path);
         }
-        memory::end_when_short();
         let length = Some(about.len());
         let head = name.head(&mut file)?;
         file.rewind().map_err(|error| name.io(&error))?;
@@ -131,7 +130,6 @@ impl<'a> Input<'a> {
 
     /// Opens any reader, as a file with this name would be opened.
     pub fn of(reader: impl Read + 'a, name: &Path) -> Result<Input<'a>> {
-        memory::end_when_short();
         let mut reader = Counting::new(reader);
         let name = Name::of(name);
         let mut head = name.head(&mut reader)?;
@@ -165,10 +163,16 @@ impl<'a> Input<'a> {
 
     /// Passes on the rows. Returns a sentence on what was skipped, if anything was.
     fn rows(self, options: &ReadOptions, want: Want, feed: &mut Feed<'_>) -> Result<Option<String>> {
+        // Rows are stored in arrays, whose allocations are not checked.
+        memory::end_when_short();
         match self.format {
             Format::Text { delimiter } if options.key.is_none() => {
                 let name = self.name.clone();
-                csv::pairs::read(self.into_reader()?, &name, delimiter, options, want, feed).map(|()| None)
+                let mut reader = self.into_reader()?;
+                if reader.fill_buf().map_err(|error| name.io(&error))?.contains(&0) {
+                    return Err(name.fail(format::IS_BINARY));
+                }
+                csv::pairs::read(reader, &name, delimiter, options, want, feed).map(|()| None)
             }
             Format::Fasta | Format::Fastq if options.key.is_none() => {
                 let name = self.name.clone();
@@ -213,10 +217,16 @@ impl<'a> Input<'a> {
     /// Returns the file as a table, which may be NDJSON without any columns. Content that can be read only once is
     /// stored in memory or in a temporary file.
     pub(crate) fn into_source(self, options: &TableReading) -> Result<Source> {
+        memory::end_when_short();
         let (name, format) = (self.name.clone(), self.format);
         let data = match self.content {
             Content::File(file) => Data::of_file(file),
-            Content::Once(_) => Data::read_once(self.into_reader()?, format.has_lines(), options.spool),
+            Content::Once(_) => {
+                progress::say(format!("reading {}", name.shown()));
+                let data = Data::read_once(self.into_reader()?, format.has_lines(), options.spool);
+                progress::end_of_bytes();
+                data
+            }
         };
         Source::of(format, data.map_err(|error| name.io(&error))?, name, options)
     }

@@ -31,6 +31,14 @@ fn is_refused(output: &Output, part: &str) {
 }
 
 #[test]
+fn arrays_from_a_pipe_may_be_longer_than_a_line() {
+    let folder = Folder::new();
+    let zeros = npy("(5000000,)", &vec![0; 5_000_000]);
+    let output = fed(folder.command("unique - --device cpu"), zeros.chunks(1 << 20).map(<[u8]>::to_vec));
+    assert_eq!((&*output.stdout, &*stderr(&output)), (&b"key\n0\n"[..], ""));
+}
+
+#[test]
 fn protein_is_refused_and_rna_is_read_as_dna() {
     let folder = Folder::new();
     folder.file("protein.fa", ">p\nMKTAYIAKQR\nQISFVKSHFS\n");
