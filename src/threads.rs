@@ -11,9 +11,9 @@
 //! threads of a pool, and the waiting thread may be the only thread of that pool.
 
 use std::error::Error as _;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{LazyLock, OnceLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -41,7 +41,9 @@ pub fn requested() -> Result<usize> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| (name, value));
     let Some((name, value)) = VARIABLES.into_iter().find_map(set) else { return Ok(0) };
     let number = value.to_str().and_then(|value| value.parse().ok()).filter(|&number| number <= most());
-    number.ok_or_else(|| Error::parameter(name, value.display(), "set it to 1 to 1024, or unset it for one per CPU"))
+    static ADVICE: LazyLock<String> =
+        LazyLock::new(|| format!("set it to 1 to {}, or unset it for one per CPU", most()));
+    number.ok_or_else(|| Error::parameter(name, value.display(), &ADVICE))
 }
 
 /// Starts rayon's global pool, unless this thread is in a pool or the global pool was started.

@@ -81,7 +81,7 @@ mod sums;
 mod tests;
 
 use std::fs;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -144,8 +144,9 @@ impl Cpu {
     /// All threads: rayon's global pool, which honours `RAYON_NUM_THREADS`. Called from a thread of another rayon pool,
     /// work stays in that pool.
     ///
-    /// This never fails. If the system gives no threads for the pool, every operation is [`Error::Device`]; if
-    /// `RAYON_NUM_THREADS` is not a number or exceeds 1,024 and the number of CPUs, [`Error::InvalidParameter`].
+    /// This never fails. If the system gives no threads for the pool, every operation returns [`Error::Device`]. If
+    /// `RAYON_NUM_THREADS` is not a number, or exceeds both 1,024 and the number of CPUs, every operation returns
+    /// [`Error::InvalidParameter`].
     pub fn new() -> Cpu {
         Cpu::on(Workers::Global, threads::ready().map_or(1, |()| rayon::current_num_threads()))
     }
@@ -162,11 +163,12 @@ impl Cpu {
     /// With one thread, classic tables repeat byte for byte too; canonical tables do so with any number.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for 0 threads, or more than 1,024 and the number of CPUs; [`Error::Device`] if the
-    /// system gives none.
+    /// [`Error::InvalidParameter`] for 0 threads, or for more than both 1,024 and the number of CPUs;
+    /// [`Error::Device`] if the system gives none.
     pub fn with_threads(threads: usize) -> Result<Cpu> {
         if threads == 0 || threads > threads::most() {
-            return Err(Error::parameter("threads", threads, "use 1 to 1024"));
+            static ADVICE: LazyLock<String> = LazyLock::new(|| format!("use 1 to {}", threads::most()));
+            return Err(Error::parameter("threads", threads, &ADVICE));
         }
         let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("koel-{i}")).build();
         let pool = pool.map_err(|error| failed("starting threads", error))?;

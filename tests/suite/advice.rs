@@ -5,6 +5,7 @@ use std::process::Command;
 use koel::device::choose;
 use koel::layout::Layout;
 use koel::scheme::{Kind, Request, Scheme};
+use koel::threads;
 use koel::workload::Picture;
 use koel::{
     AnyScheme, Bucketized, ColumnIndex, CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Fks, FksFamily,
@@ -123,8 +124,8 @@ const CASES: &[Case] = &[
     (|| multi(CuckooSet::canonical(4)), "use a scheme with wider values", || multi(Cuckoo::canonical(4))),
     (|| picture(5), "use at most as many as the picture has", || picture(4)),
     (|| Load::new(0.0).map(drop), "above 0 and up to 1", || Load::new(1.0).map(drop)),
-    (|| Cpu::with_threads(0).map(drop), "use 1 to 1024", || Cpu::with_threads(1).map(drop)),
-    (|| Cpu::with_threads(100_000).map(drop), "use 1 to 1024", || Cpu::with_threads(2).map(drop)),
+    (|| Cpu::with_threads(0).map(drop), "use 1 to ", || Cpu::with_threads(1).map(drop)),
+    (|| Cpu::with_threads(threads::most() + 1).map(drop), "use 1 to ", || Cpu::with_threads(2).map(drop)),
     (|| sharded(0, 1), "use 1 to 4096", || sharded(1, 1)),
     (|| sharded(2, 0), "use one or more", || sharded(2, 1)),
     (|| kmers(17), "use 1 to 16", || kmers(16)),
@@ -208,9 +209,9 @@ fn advice_on_variables_works() {
     let opencl = crate::common::opencl_devices();
     let opencl = opencl.first().map(|device| device.info().id.as_str());
     let cases = [
-        (Some("cpu"), "RAYON_NUM_THREADS", "100000", "set it to 1 to 1024", "2"),
+        (Some("cpu"), "RAYON_NUM_THREADS", "100000", "set it to 1 to ", "2"),
         (Some("cpu"), "RAYON_NUM_THREADS", "-1", "or unset it for one per CPU", ""),
-        (Some("cpu"), "RAYON_NUM_THREADS", "many", "set it to 1 to 1024", "0"),
+        (Some("cpu"), "RAYON_NUM_THREADS", "many", "set it to 1 to ", "0"),
         (opencl, "KOEL_LOOKUP_SHAPE", "apart", "use alone, together or runs", "alone"),
         (opencl, "KOEL_STAGING", "yes", "use on or off", "on"),
         (opencl, "KOEL_OPENCL_TIER", "full", "use partial, or unset it", "partial"),
