@@ -5,8 +5,25 @@ use std::collections::BTreeMap;
 use crate::common::{devices, holds_exactly, image, label, workload};
 use koel::backend::Runs;
 use koel::device::Any;
-use koel::scheme::{AnyPlan, Plan};
+use koel::scheme::{AnyPlan, Plan, Request, Updates};
 use koel::{AnyScheme, Cpu, Cuckoo, Error, HashTable, Horton, Kind, Scheme};
+
+/// The defaults of `Scheme::kind` and `Plan::kind` are wrong for schemes of two kinds, and that of `Scheme::remove` for
+/// schemes that are not rebuilt.
+#[test]
+fn schemes_of_two_kinds_or_with_removals_override_the_defaults() {
+    for (name, kind) in AnyScheme::NAMES.iter().flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
+        let Ok(scheme) = AnyScheme::by_name(name, kind) else { continue };
+        let slots = scheme.default_load().slots_for(100);
+        let plan = scheme.plan(Request { slots, pairs: 100, seed: 1, attempt: 0 }).expect("a plan");
+        assert_eq!([scheme.kind(), plan.kind(), AnyScheme::from_plan(&plan).kind()], [kind; 3], "{name}");
+        if scheme.updates() != Updates::Rebuild {
+            let mut image = vec![plan.empty_word(); plan.word_count().expect("few words")];
+            AnyScheme::place(&plan, &mut image, &[(3, 0)]);
+            assert_eq!(AnyScheme::remove(&plan, &mut image, &[3]), 1, "{name}, {kind}");
+        }
+    }
+}
 
 fn same<S: Scheme<Key = u32, Value = u32>>(kind: Kind)
 where
