@@ -120,23 +120,48 @@ mod tests {
     #[test]
     fn formats_are_named() {
         let tar = [&b"a.csv"[..], &[0; 252], b"ustar\x0000"].concat();
-        for (head, part) in [
-            (&b"{\n  \"k\": 1\n}"[..], "is JSON"),
-            (b"[{\"k\": 1}, {\"k\": 2}]", "is JSON"),
-            (b"\n[\n  {\"k\": 1}\n]", "is JSON"),
-            (b"[1, 2]\n[3, 4]\n", "is JSON"),
-            (b"\xfd7zXZ\0\0\x04", "xz"),
-            (b"BZh91AY&SY\xff\0", "bzip2"),
-            (b"PK\x03\x04\x14\0\0\0 [Content_Types].xml xl/workbook.xml", "Excel"),
-            (b"PK\x03\x04\x14\0\0\0 a.npy", "npz"),
-            (b"PK\x03\x04\x14\0\0\0 a.csv", "zip"),
-            (b"SQLite format 3\0\x10\0", "SQLite"),
-            (b"Obj\x01\x04\x14avro.codec\x08null\0", "Avro"),
-            (b"<!DOCTYPE html><html>", "web page"),
-            (&tar, "tar"),
+        let zip = |of: &str| [b"PK\x03\x04\x14\0\0\0 ", of.as_bytes()].concat();
+        for (head, part, advised) in [
+            (&b"{\n  \"k\": 1\n}"[..], "is JSON", "COPY (FROM 'x.json') TO 'x.parquet'"),
+            (b"[{\"k\": 1}, {\"k\": 2}]", "is JSON", "with DuckDB"),
+            (b"\n[\n  {\"k\": 1}\n]", "is JSON", "with DuckDB"),
+            (b"[1, 2]\n[3, 4]\n", "is JSON", "with DuckDB"),
+            (b"\xfd7zXZ\0\0\x04", "xz", "`xz -d`"),
+            (b"BZh91AY&SY\xff\0", "bzip2", "`bunzip2`"),
+            (b"\x04\x22\x4d\x18\x64\x40", "lz4", "`lz4 -d`"),
+            (b"\xff\x06\0\0sNaPpY\0", "snappy", "unpack it first"),
+            (b"\x1f\x9d\x90", "compress", "`gunzip`"),
+            (b"\x5d\0\0\x80\0", "lzma", "`xz -d`"),
+            (b"7z\xbc\xaf\x27\x1c\0\x04", "7z", "unpack it first"),
+            (b"Rar!\x1a\x07\x01\0", "RAR", "unpack it first"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "Excel workbook (.xls)", "save the sheet as CSV"),
+            (&zip("[Content_Types].xml xl/workbook.xml"), "Excel workbook (.xlsx)", "save the sheet as CSV"),
+            (&zip("mimetypeapplication/vnd.oasis.opendocument.spreadsheet"), ".ods", "save the sheet as CSV"),
+            (&zip("a.npy"), "npz", "`numpy.save`"),
+            (&zip("a.csv"), "zip", "`unzip`"),
+            (&tar, "tar", "`tar -xf`"),
+            (b"SQLite format 3\0\x10\0", "SQLite", "`sqlite3 -header -csv`"),
+            (b"\0\0\0\0\0\0\0\0DUCK\x40\0", "DuckDB", "COPY t TO 't.parquet'"),
+            (b"ORC\x08\x03\x10\x05\n\x06", "ORC", "convert it to Parquet or CSV"),
+            (b"ORC\n\x05\x01\xff\xfe\x88 some more bytes of a stripe", "ORC", "convert it to Parquet or CSV"),
+            (b"Obj\x01\x04\x14avro.codec\x08null\0", "Avro", "convert it to Parquet or CSV"),
+            (b"\x89HDF\r\n\x1a\n\0", "HDF5", "convert it to Parquet or CSV"),
+            (b"CDF\x01\0\0", "NetCDF", "convert it to Parquet or CSV"),
+            (b"MATLAB 5.0 MAT-file, Platform: GLNXA64\0\0\0\0\0\x01IM\x0e\0\0\0\xb8", "MATLAB", "convert it"),
+            (b"<stata_dta><header>", "Stata", "convert it to Parquet or CSV"),
+            (b"$FL2@(#) SPSS DATA FILE\x02\0\0\0\0\xff\xff", "SPSS", "convert it to Parquet or CSV"),
+            (b"RDX3\nX\n\0\0\0\x03\0\x04\x02\0\0\x03\x05\0", "R data", "as Parquet or CSV in R"),
+            (b"\x80\x04\x95\x10\0", "pickle", "`to_parquet`"),
+            (b"\x80\x05\x95\x10\0", "pickle", "`to_parquet`"),
+            (b"%PDF-1.7\n", "PDF", "give the table as CSV or Parquet"),
+            (b"<!DOCTYPE html><html>", "web page", "download the file again"),
+            (b"<html><body>", "web page", "download the file again"),
+            (b"<?xml version=\"1.0\"?>", "XML", "convert it to Parquet or CSV"),
+            (b"koelside\x01\0", "right side of joins", "`koel join LEFT --with`"),
         ] {
             assert!(!is_ndjson(head), "{part}");
-            assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
+            let (what, advice) = format_of(head).expect(part);
+            assert!(what.contains(part) && advice.contains(advised), "{part}, {advised}: {what}, {advice}");
         }
         for head in [
             &b"{\"k\": 1, \"v\": \"x\"}\n{\"k\": 2}\n"[..],
@@ -144,14 +169,6 @@ mod tests {
             b"{\"k\": \"a long line that goes on",
         ] {
             assert!(is_ndjson(head) && format_of(head).is_none(), "{head:?}");
-        }
-        for (head, part) in [
-            (&b"ORC\x08\x03\x10\x05\n\x06"[..], "ORC"),
-            (b"ORC\n\x05\x01\xff\xfe\x88 some more bytes of a stripe", "ORC"),
-            (b"RDX3\nX\n\0\0\0\x03\0\x04\x02\0\0\x03\x05\0", "R data"),
-            (b"MATLAB 5.0 MAT-file, Platform: GLNXA64\0\0\0\0\0\x01IM\x0e\0\0\0\xb8", "MATLAB"),
-        ] {
-            assert!(format_of(head).is_some_and(|(what, _)| what.contains(part)), "{part}");
         }
         // CSV files whose first column has the name of a signature: in Latin-1, and with a zero in a text.
         for head in [
