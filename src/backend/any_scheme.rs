@@ -6,7 +6,8 @@ use crate::scheme::{self, AnyPlan, AnyPlanOf, AnyScheme, AnySchemeOf, Bucketized
 
 macro_rules! passes_of_enum {
     ($any:ty; $any_plan:ty, $plan_name:ident; $($variant:ident: $scheme:ty;)*) => {
-        /// Evaluates the body with the plan inside, and its scheme as a type.
+        /// Evaluates the body with the plan inside, and its scheme as a type. Each use of `passes_of_enum!` defines
+        /// this macro again, and shadows the previous definition.
         macro_rules! of_plan {
             ($of:expr, |$inner:ident, $S:ident| $body:expr) => {
                 match $of {

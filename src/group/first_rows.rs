@@ -40,6 +40,8 @@ pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
 }
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
+    /// On the CPU that [`host`](crate::backend::HashBackend::host) of the backend returns. It is stored here too, so
+    /// that methods need not handle a backend without one.
     Here(Cpu, FirstOccurrences<K>),
     /// A table with `!row` for each key.
     Table(Positions<B, K>),

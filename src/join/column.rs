@@ -40,6 +40,8 @@ pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
+    /// On the CPU that [`host`](crate::backend::HashBackend::host) of the backend returns. It is stored here too, so
+    /// that methods need not handle a backend without one.
     Here(Cpu, Right<K>),
     Index(JoinIndex<B, K::Rows>),
 }
