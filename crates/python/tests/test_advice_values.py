@@ -45,8 +45,11 @@ class Stream:
         return self.stream
 
 
-READ = Stream()
-koel.unique(READ)
+def read_stream():
+    """A stream that was read."""
+    stream = Stream()
+    koel.unique(stream)
+    return stream
 
 
 def union():
@@ -58,7 +61,7 @@ CASES = [
     # Columns.
     (lambda: koel.unique(Unreadable()), "give a NumPy array", lambda: koel.unique(K)),
     (lambda: koel.unique(OnMetal()), "such as tensor.cpu()", lambda: koel.unique(OnMetal().cpu())),
-    (lambda: koel.unique(READ), "read before: give one that was not", lambda: koel.unique(Stream())),
+    (lambda: koel.unique(read_stream()), "read before: give one that was not", lambda: koel.unique(Stream())),
     (
         lambda: koel.Table(np.arange(10**5), np.arange(10**5), load_factor=1.0),
         "use a lower load_factor",
