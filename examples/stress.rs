@@ -64,29 +64,17 @@ struct Tally {
 
 /// A scheme with random parameters.
 fn varied(name: &str, kind: Kind, random: &mut Random) -> koel::Result<AnyScheme> {
-    let canonical = kind == Kind::Canonical;
-    Ok(match name {
-        Cuckoo::NAME => {
-            let functions = 2 + random.below(4) as u32;
-            if canonical { Cuckoo::canonical(functions) } else { Cuckoo::classic(functions) }.into()
-        }
-        CuckooSet::NAME => {
-            let functions = 2 + random.below(4) as u32;
-            if canonical { CuckooSet::canonical(functions) } else { CuckooSet::of_kind(kind) }.into()
-        }
-        Bucketized::NAME => {
-            let slots = 4 << random.below(3);
-            if canonical { Bucketized::canonical(slots) } else { Bucketized::of_kind(kind) }.into()
-        }
-        Horton::NAME => {
-            let slots = 4 << random.below(3);
-            if canonical { Horton::canonical(slots) } else { Horton::of_kind(kind) }.into()
-        }
-        RobinHood::NAME => {
+    let (functions, slots) = (2 + random.below(4) as u32, 4 << random.below(3));
+    Ok(match (name, kind) {
+        (Cuckoo::NAME, Kind::Canonical) => Cuckoo::canonical(functions).into(),
+        (Cuckoo::NAME, Kind::Classic) => Cuckoo::classic(functions).into(),
+        (CuckooSet::NAME, Kind::Canonical) => CuckooSet::canonical(functions).into(),
+        (Bucketized::NAME, Kind::Canonical) => Bucketized::canonical(slots).into(),
+        (Horton::NAME, Kind::Canonical) => Horton::canonical(slots).into(),
+        (RobinHood::NAME, Kind::Canonical) => {
             let sequence = [Sequence::Coherent, Sequence::Random, Sequence::PaperRandom][random.below(3) as usize];
-            let scheme = RobinHood::canonical().sequence(sequence);
-            let bits = if canonical { [0, 2, 3, 4][random.below(4) as usize] } else { 0 };
-            if canonical { scheme.max_ages(bits) } else { RobinHood::of_kind(kind) }.into()
+            let bits = [0, 2, 3, 4][random.below(4) as usize];
+            RobinHood::canonical().sequence(sequence).max_ages(bits).into()
         }
         _ => AnyScheme::by_name(name, kind)?,
     })
