@@ -44,6 +44,12 @@ fn threads_change_nothing_but_the_time() {
     folder.ok("convert a.csv one.arrow --threads 1");
     assert!(folder.bytes("one.arrow") == folder.bytes("all.arrow"));
     folder.refused("convert a.csv none.arrow --threads 0", "0 is not in 1..");
+    // The option takes precedence over the variable, which is invalid here.
+    let with_variable = |line| folder.command(line).env("RAYON_NUM_THREADS", "abc").output().unwrap();
+    let refused = with_variable("convert a.csv none.arrow");
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("RAYON_NUM_THREADS abc"), "{refused:?}");
+    let output = with_variable("convert a.csv set.arrow --threads 1");
+    assert!(output.status.success() && folder.bytes("set.arrow") == folder.bytes("all.arrow"), "{output:?}");
 }
 
 #[test]
