@@ -79,8 +79,12 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
     let Some(function) = known(function) else {
         let call = rest.strip_suffix(')').and_then(|call| call.split_once('('));
         let turned = column.map(|last| (last, function)).or(call).filter(|(function, _)| known(function).is_some());
-        if let Some((function, column)) = turned {
-            return Err(format!("`{rest}` is not an aggregate: write {function}:{column}"));
+        match turned {
+            Some(("count", "*" | "")) => return Err(format!("`{rest}` is not an aggregate: write count")),
+            Some((function, column)) if !column.is_empty() => {
+                return Err(format!("`{rest}` is not an aggregate: write {function}:{column}"));
+            }
+            _ => {}
         }
         let all = Function::ALL.map(Function::name).join(", ");
         let comma = if follows_comma { "; a name with a comma is in quotes, as in sum:\"a, b\"" } else { "" };

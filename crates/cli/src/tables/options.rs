@@ -39,9 +39,10 @@ pub struct TextReading {
     /// Types of columns [default: detected]
     ///
     /// As name=type,..: int32, int64, uint32, uint64, float64, utf8, bool, date32, timestamp, timestamp_utc,
-    /// decimal(p,s), or a name of SQL, such as bigint or text. The default in CSV is a type that fits all rows of the
-    /// file, or text if float64 would change a number. Columns of other formats are converted; a value that the type
-    /// does not hold exactly is an error, except that float64 rounds. Of two files, the option applies to both.
+    /// decimal(p,s), or an SQL name, such as bigint or text (int is int32, and float is float64). The default in CSV is
+    /// a type that fits all rows of the file, or text if float64 would change a number. Columns of other formats are
+    /// converted; a value that the type does not hold exactly is an error, except that float64 rounds. Of two files,
+    /// the option applies to both.
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = types)]
     pub(crate) types: Option<Types>,
     /// Quotes of CSV: double, none [default: double]

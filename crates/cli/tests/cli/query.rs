@@ -151,6 +151,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("isin people.csv cities.csv --on city=town --letters", "--letters is for keys that are k-mers"),
         ("unique people.csv -o keys.parquet", "choose the key columns with --on. Without --on, a file"),
         ("groupby people.csv --by city --agg age:sum", "`age:sum` is not an aggregate: write sum:age"),
+        ("groupby people.csv --by city --agg count(*)", "`count(*)` is not an aggregate: write count"),
         ("groupby people.csv --by city --agg avg(age)", "`avg(age)` is not an aggregate: write avg:age"),
         ("groupby people.csv --by city,", "a name in `city,` is empty"),
         ("groupby people.csv --by city --value age", "--value age: values are not used here"),
@@ -158,7 +159,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("unique people.csv --on city --memory lots", "`lots` is not a size of memory: give one like 300M"),
         ("join people.csv", "<RIGHT>, is missing: give it, or --with FILE"),
         ("unique pipes.csv --on a", "there is no column a: if the delimiter is not a comma, give --delimiter '|'"),
-        ("unique folders/* --on a", "folders/*: it matches the folder folders/part, and patterns are of files"),
+        ("unique folders/* --on a", "folders/*: it matches the folder folders/part, which"),
         ("join - - --on a", "only one of the files can be stdin"),
     ]);
     assert_eq!(folder.text("old.csv"), "old");

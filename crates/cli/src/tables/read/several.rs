@@ -60,7 +60,8 @@ pub(crate) fn matching(arguments: &[impl AsRef<Path>], outputs: &[Option<&Path>]
             if path.is_dir() {
                 let folder = text::path(&path);
                 return Err(wrong(&format!(
-                    "it matches the folder {folder}, and patterns are of files: name the folder, or add /* to the pattern"
+                    "it matches the folder {folder}, which is not read: give a pattern that matches only files, such as \
+                     '*.csv', or name the folder"
                 )));
             }
             paths.push(path);

@@ -48,7 +48,8 @@ pub(crate) fn missing(name: &Name, there: &[&str], column: &str) -> Failure {
     }
     let delimiters = [(';', "';'"), ('|', "'|'"), ('\t', "tab")];
     if let [only] = there
-        && let Some((_, delimiter)) = delimiters.iter().find(|(delimiter, _)| only.contains(*delimiter))
+        && let Some((_, delimiter)) =
+            delimiters.iter().find(|&&(delimiter, _)| only.split(delimiter).any(|part| part == column && part != *only))
     {
         meant = format!("if the delimiter is not a comma, give --delimiter {delimiter}: ");
     }
