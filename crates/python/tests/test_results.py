@@ -174,6 +174,14 @@ def test_columns_and_batches_are_pickled():
             pickle.dumps(one)
 
 
+def test_a_batch_of_several_batches():
+    assert koel.Batch(pa.table({"k": pa.chunked_array([[1], [], [2]])})).to_pyarrow().to_pydict() == {"k": [1, 2]}
+    assert len(koel.Batch(pa.table({"k": pa.chunked_array([], "string")}))) == 0
+    chunks = [pa.array(range(first, first + 100)).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.int64())) for first in (0, 100)]
+    with pytest.raises(koel.KoelError, match="k"):
+        koel.Batch(pa.table({"k": pa.chunked_array(chunks)}))
+
+
 def test_a_column_shows_its_values():
     assert repr(koel.Column(pa.array([1, None]))) == "<koel.Column of 2 Int64: [1, None]>"
     assert repr(koel.Column(pa.array(range(9)))) == "<koel.Column of 9 Int64: [0, 1, 2, 3, 4, 5, ..]>"

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, SchemaRef};
-use arrow_select::concat::concat_batches;
+use koel_arrow::Column;
 use koel_arrow::external::Limit;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
+use super::table::reader_of;
 use super::work::{Job, Work, gone};
 use crate::error::Failure;
 use crate::output::{ArrowColumn, library, series};
@@ -240,13 +241,11 @@ pub(crate) struct Batch(RecordBatch);
 impl Batch {
     #[new]
     fn of(rows: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Some(reader) = crate::arrow::table(rows)? else {
-            let text = format!("rows is a {}: give a RecordBatch of pyarrow", rows.get_type().name()?);
-            return Err(PyTypeError::new_err(text));
-        };
-        let schema = reader.schema();
-        let batches = reader.collect::<Result<Vec<_>, _>>().and_then(|batches| concat_batches(&schema, &batches));
-        Ok(Batch(batches.map_err(|error| Failure::from(koel_arrow::Error::from(error)))?))
+        let reader = reader_of("rows", rows)?;
+        let (schema, batches) = (reader.schema(), reader.collect::<Result<Vec<_>, _>>());
+        Ok(Batch(
+            batches.map_err(koel_arrow::Error::from).and_then(|all| one_batch(schema, &all)).map_err(Failure::from)?,
+        ))
     }
 
     /// For pickle and copy.
@@ -325,6 +324,19 @@ impl Batch {
     fn __repr__(&self) -> String {
         format!("<koel.Batch of {} rows: {}>", self.0.num_rows(), names(self.0.schema_ref()).join(", "))
     }
+}
+
+/// The rows of batches in one.
+fn one_batch(schema: SchemaRef, batches: &[RecordBatch]) -> koel_arrow::Result<RecordBatch> {
+    let column = |(at, field): (usize, &FieldRef)| {
+        let chunks = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
+        let column = Column::of_chunks(field.name(), field.data_type(), chunks)?.one_piece()?;
+        Ok(Arc::clone(&column.chunks()[0]))
+    };
+    let columns = schema.fields().iter().enumerate().map(column).collect::<koel_arrow::Result<_>>()?;
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
 fn names(schema: &SchemaRef) -> Vec<String> {

@@ -71,7 +71,8 @@ impl Table {
     }
 }
 
-fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+/// The batches of a table that is an argument with this name.
+pub(crate) fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     if is_frame(given)? {
         let pyarrow = given.py().import("pyarrow").map_err(|_| {
             PyTypeError::new_err(format!("{name} is of pandas, which koel reads through pyarrow: install pyarrow"))
