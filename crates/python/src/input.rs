@@ -311,7 +311,7 @@ pub(crate) fn is_frame(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The chunks of an object with Arrow's PyCapsule interface.
-fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
+pub(crate) fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
     // pandas has the interface for columns that are NumPy arrays as well, which it would copy.
     let is_numpy = given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.is_instance_of::<PyArrayDescr>());
     if is_numpy {

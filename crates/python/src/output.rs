@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use crate::arrays;
 use crate::error::{Failure, KoelError, Result};
-use crate::input::{Given, GivenKeys, Nan, Origin};
+use crate::input::{Given, GivenKeys, Nan, Origin, arrow};
 use crate::run::CHUNK;
 
 /// Values that `repr` of a column shows, and the characters of each.
@@ -68,7 +68,12 @@ impl ArrowColumn {
     #[new]
     #[pyo3(signature = (column, name=""))]
     fn of(column: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let Some((chunks, field)) = crate::arrow::column(column)? else {
+        // Columns of pandas that are arrays of NumPy have the interface too.
+        let given = match arrow("column", column)? {
+            None => crate::arrow::column(column)?,
+            given => given,
+        };
+        let Some((chunks, field)) = given else {
             return Err(PyTypeError::new_err(format!(
                 "column is a {}: give an Arrow column",
                 column.get_type().name()?

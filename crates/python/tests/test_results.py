@@ -182,6 +182,20 @@ def test_a_batch_of_several_batches():
         koel.Batch(pa.table({"k": pa.chunked_array(chunks)}))
 
 
+def test_columns_and_batches_are_read_as_arguments_are():
+    with pytest.raises(TypeError, match="Python objects"):
+        koel.Column(pl.Series([object()]))
+
+    class Series:
+        """An array of NumPy, as a column of pandas 3."""
+
+        dtype = np.dtype("int64")
+        __arrow_c_stream__ = pa.chunked_array([[3, 1]]).__arrow_c_stream__
+
+    assert koel.Column(Series()).to_pylist() == [3, 1]
+    assert koel.Batch(pd.DataFrame({"k": [3, 1]}, index=[5, 6])).column_names == ["k"]
+
+
 def test_a_column_shows_its_values():
     assert repr(koel.Column(pa.array([1, None]))) == "<koel.Column of 2 Int64: [1, None]>"
     assert repr(koel.Column(pa.array(range(9)))) == "<koel.Column of 9 Int64: [0, 1, 2, 3, 4, 5, ..]>"
