@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, UInt32Array};
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use koel::NO_ROW;
 use koel_arrow::{Column, Keys, mapped};
 use numpy::{Element, PyArray1, PyArrayDescr, PyArrayMethods, PyReadwriteArray1};
@@ -19,6 +19,7 @@ use crate::arrays;
 use crate::error::{Failure, KoelError, Result};
 use crate::input::{Given, GivenKeys, Nan, Origin, arrow};
 use crate::run::CHUNK;
+use crate::stream::Batch;
 
 /// Values that `repr` of a column shows, and the characters of each.
 const SHOWN: usize = 6;
@@ -84,9 +85,12 @@ impl ArrowColumn {
         Ok(ArrowColumn::new(whole.chunks()[0].clone(), field.as_ref().clone().with_name(name).into()))
     }
 
-    /// For pickle and copy.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        (slf.get_type(), (Self::to_pyarrow(slf)?, slf.get().field.name())).into_pyobject(slf.py())
+    /// For pickle and copy: a column of a batch, whose schema has the metadata of the field.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let schema = Arc::new(Schema::new(vec![Arc::clone(&self.field)]));
+        let batch = RecordBatch::try_new(schema, vec![Arc::clone(&self.array)]).map_err(koel_arrow::Error::from);
+        let batch = Batch(batch.map_err(Failure::from)?);
+        (py.import("operator")?.getattr("getitem")?, (batch, self.field.name())).into_pyobject(py)
     }
 
     /// The type, as pyarrow's.

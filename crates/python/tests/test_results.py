@@ -1,5 +1,6 @@
 """Results in pandas, polars and pyarrow: all rows, with the same values."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -162,6 +163,11 @@ def test_columns_and_batches_are_pickled():
     for array in [pa.array(["a", None]), pa.array([{"a": [1]}]), pa.array(pd.period_range("2024-01", periods=2, freq="M"))]:
         column = pickle.loads(pickle.dumps(koel.Column(array, "k")))
         assert column.to_pyarrow().equals(array) and column.type == array.type and column.to_pandas().name == "k"
+    # A type that pyarrow does not know is metadata of the field.
+    field = pa.field("k", pa.int64(), metadata={"ARROW:extension:name": "koel.unknown", "unit": "m"})
+    column = koel.Batch(pa.table([[1, 2]], schema=pa.schema([field])))["k"]
+    for copied in (pickle.loads(pickle.dumps(column)), copy.copy(column[1:])):
+        assert pa.field(copied).equals(field, check_metadata=True) and copied.to_pylist() in ([1, 2], [2])
     batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))
     assert pickle.loads(pickle.dumps(batch)).to_pyarrow().equals(batch.to_pyarrow())
     assert koel.Column(pa.chunked_array([[1], [2]])).to_pylist() == [1, 2]

@@ -235,7 +235,7 @@ fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
 /// >>> pa.record_batch(batch).to_pydict()
 /// {'k': [3, 1]}
 #[pyclass(frozen, module = "koel")]
-pub(crate) struct Batch(RecordBatch);
+pub(crate) struct Batch(pub(crate) RecordBatch);
 
 #[pymethods]
 impl Batch {
