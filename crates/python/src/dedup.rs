@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use koel_arrow::dedup::{Dedup, Near, Normalize, Unit};
 use koel_arrow::external::Limit;
-use koel_arrow::{Column, Error, mapped};
+use koel_arrow::{Column, Error, mapped, plain_type};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -96,7 +96,9 @@ pub(crate) fn dedup<'py>(
     });
     let mut given = GivenKeys::of("texts", texts, Nan::Missing)?;
     // An empty list has floats to NumPy.
-    if let (None, [one]) = (on, &mut given.columns[..]) {
+    if let (None, [one]) = (on, &mut given.columns[..])
+        && !matches!(plain_type(one.column.data_type()), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    {
         follow(&mut one.column, &DataType::LargeUtf8)?;
     }
     let columns: Vec<&Column> = given.columns.iter().map(|given| &given.column).collect();

@@ -72,6 +72,9 @@ def test_lines_and_paragraphs_are_removed(by):
     found = koel.dedup(pa.array(texts, "large_string"), by=by, normalize="case").to_pyarrow()
     assert found.type == pa.large_string()
     assert found.to_pylist() == ["menu\n\na", None, "\nb\n\n" if by == "line" else "b\n\n", ""]
+    for of in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        kinds = {koel.dedup(pa.array(some, pa.string()).cast(of), by=by).type for some in ([], [None], ["a"])}
+        assert len(kinds) == 1 and (kinds == {of} or pa.types.is_dictionary(of))
     assert koel.dedup(pa.array([], "string"), by=by).to_pylist() == []
 
 
