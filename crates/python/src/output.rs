@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use koel::NO_ROW;
 use koel_arrow::{Column, Keys, mapped};
 use numpy::{Element, PyArray1, PyArrayDescr, PyArrayMethods, PyReadwriteArray1};
-use pyo3::exceptions::{PyImportError, PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyImportError, PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCFunction, PyCapsule, PyDict, PySlice, PySliceMethods, PyTuple};
 use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
@@ -223,13 +223,16 @@ impl ArrowColumn {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let this = slf.get();
+        let (py, this) = (slf.py(), slf.get());
         let len = this.array.len();
-        let first = Bound::new(slf.py(), ArrowColumn::new(this.array.slice(0, len.min(SHOWN)), this.field.clone()))?;
-        // Without pyarrow there are no values.
+        let first = Bound::new(py, ArrowColumn::new(this.array.slice(0, len.min(SHOWN)), this.field.clone()))?;
         let values = match Self::to_pylist(&first) {
             Ok(values) => values.try_iter()?.map(|value| shortened(&value?)).collect::<PyResult<Vec<_>>>()?,
-            Err(_) => Vec::new(),
+            Err(error) if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) => {
+                return Err(error);
+            }
+            // Without pyarrow, for example.
+            Err(_) => return Ok(format!("<koel.Column of {len} {}>", this.field.data_type())),
         };
         let more = if len > values.len() { ", .." } else { "" };
         Ok(format!("<koel.Column of {len} {}: [{}{more}]>", this.field.data_type(), values.join(", ")))

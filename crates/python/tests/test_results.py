@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -202,7 +204,14 @@ def test_columns_and_batches_are_read_as_arguments_are():
     assert koel.Batch(pd.DataFrame({"k": [3, 1]}, index=[5, 6])).column_names == ["k"]
 
 
-def test_a_column_shows_its_values():
+def test_a_column_shows_its_values(monkeypatch):
     assert repr(koel.Column(pa.array([1, None]))) == "<koel.Column of 2 Int64: [1, None]>"
     assert repr(koel.Column(pa.array(range(9)))) == "<koel.Column of 9 Int64: [0, 1, 2, 3, 4, 5, ..]>"
     assert len(repr(koel.Column(pa.array(["long" * 100])))) < 100
+    column = koel.Column(pa.array([1, None]))
+    for error in (KeyboardInterrupt, MemoryError):
+        with monkeypatch.context() as patch, pytest.raises(error):
+            patch.setattr(pa, "array", Mock(side_effect=error))
+            repr(column)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert repr(column) == "<koel.Column of 2 Int64>"
