@@ -152,24 +152,46 @@ pub(crate) fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
 /// Refuses to compare columns of different extension types, such as periods of months and of days: the values of their
 /// storage have other meanings.
 pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
-    let of = |field: &Field| {
-        let parameters = field.extension_type_metadata().filter(|text| !text.is_empty());
-        let name = field.extension_type_name()?;
-        Some(parameters.map_or(name.to_owned(), |text| format!("{name} {text}")))
+    // The name and parameters. Values of the excluded types are compared as their storage is.
+    fn of(field: &Field) -> Option<(&str, &str)> {
+        let name = field.extension_type_name().filter(|name| !["arrow.uuid", "arrow.json"].contains(name))?;
+        Some((name, field.extension_type_metadata().unwrap_or_default()))
+    }
+    let are_equal = match (of(left), of(right)) {
+        (Some((left, of_left)), Some((right, of_right))) => left == right && same_parameters(of_left, of_right)?,
+        (None, None) => true,
+        _ => false,
     };
-    let (left_type, right_type) = (of(left), of(right));
     let is_null = |field: &Field| *field.data_type() == DataType::Null;
-    if left_type == right_type || is_null(left) || is_null(right) {
+    if are_equal || is_null(left) || is_null(right) {
         return Ok(());
     }
-    let shown = |field: &Field, of: Option<String>| of.unwrap_or_else(|| field.data_type().to_string());
+    let shown = |field: &Field| match of(field) {
+        Some((name, parameters)) => format!("{name} {parameters}").trim_end().to_owned(),
+        None => field.data_type().to_string(),
+    };
     Err(PyTypeError::new_err(format!(
-        "`{}` has type {} and `{}` {}: convert both to one type, such as by .asfreq(..), .astype(\"int64\") or .astype(str)",
+        "`{}` has type {} and `{}` {}: convert both to one type, for example by .asfreq(..), .astype(\"int64\") or \
+         .astype(str) (pandas), or by .storage or .cast(..) (pyarrow)",
         left.name(),
-        shown(left, left_type),
+        shown(left),
         right.name(),
-        shown(right, right_type)
+        shown(right)
     )))
+}
+
+/// Whether the parameters of two extension types are equal, as JSON if both are JSON.
+fn same_parameters(left: &str, right: &str) -> PyResult<bool> {
+    if left == right {
+        return Ok(true);
+    }
+    Python::attach(|py| {
+        let parse = py.import("json")?.getattr("loads")?;
+        match (parse.call1((left,)), parse.call1((right,))) {
+            (Ok(left), Ok(right)) => left.eq(right),
+            _ => Ok(false),
+        }
+    })
 }
 
 /// Refuses ordered categories where values are ordered: they would be ordered as text. `instead` is a call that works.

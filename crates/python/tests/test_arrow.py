@@ -177,6 +177,22 @@ def test_extension_types_are_compared():
     assert koel.group_by_stream(frame(months), "v", {"m": ("k", "max")}).to_pandas()["m"].tolist() == list(months)
 
 
+def test_extension_types_of_equal_values_are_compared():
+    ids, texts = pa.array([b"0" * 16, b"1" * 16], pa.binary(16)), pa.array(["1", "2"])
+    for annotated, storage in [(ids.cast(pa.uuid()), ids), (texts.cast(pa.json_()), texts)]:
+        assert koel.isin(annotated, storage[1:]).tolist() == koel.isin(storage, annotated[1:]).tolist() == [False, True]
+
+    def table(name, parameters):
+        metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": parameters}
+        return pa.table([[1, 2]], schema=pa.schema([pa.field("k", pa.int64(), metadata=metadata)]))
+
+    left = table("koel.unknown", '{"unit": "m", "from": 0}')
+    assert len(koel.join_stream(left, table("koel.unknown", '{"from":0,"unit":"m"}'), "k").to_pyarrow()) == 2
+    for name, parameters in [("koel.unknown", '{"unit": "s", "from": 0}'), ("koel.unknown", "m"), ("koel.other", '{"unit": "m", "from": 0}')]:
+        with pytest.raises(TypeError, match="koel.unknown.*: convert both to one type.*storage"):
+            koel.join_stream(left, table(name, parameters), "k")
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_ordered_categories_are_not_ordered_as_text(library):
     if library == "pandas":
