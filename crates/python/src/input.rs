@@ -200,8 +200,8 @@ pub(crate) fn check_order(field: &Field, instead: &str) -> PyResult<()> {
         return Ok(());
     }
     Err(PyTypeError::new_err(format!(
-        "`{}` has ordered categories, which koel cannot order: give their text (pandas: .astype(str); polars: \
-         .cast(pl.String)) or their codes (.cat.codes; .to_physical()), or use {instead}",
+        "`{}` has ordered categories, which koel cannot order: give their codes (pandas: .cat.codes; polars: \
+         .to_physical()) or their text, which is ordered alphabetically (.astype(str); .cast(pl.String)), or use {instead}",
         field.name()
     )))
 }

@@ -212,7 +212,7 @@ def test_ordered_categories_are_not_ordered_as_text(library):
         lambda: koel.group_by_stream(frame, "k", {"least": ("c", "min")}),
         lambda: koel.unique_stream(frame, sort=True),
     ]:
-        with pytest.raises(TypeError, match="ordered categories"):
+        with pytest.raises(TypeError, match=r"ordered categories.* their codes .*\.cat\.codes.* alphabetically"):
             call()
     assert list(koel.unique(text)) == ["high", "low"] and list(koel.unique(codes)) == [0, 1]
     assert koel.unique(column, sorted=False).to_pylist() == ["low", "high"]
