@@ -84,7 +84,11 @@ pub(crate) fn dedup<'py>(
         ("seed", seed.is_some()),
     ];
     if let Some((name, _)) = of_near.into_iter().find(|&(_, is_given)| is_given && !near) {
-        return Err(PyValueError::new_err(format!("{name} is for similar documents: give near=True too")));
+        let text = match unit {
+            Unit::Document => format!("{name} is for similar documents: give near=True too"),
+            _ => format!("{name} is for whole documents, and by is {by:?}: omit it"),
+        };
+        return Err(PyValueError::new_err(text));
     }
     let usual = Near::default();
     let near = near.then_some(Near {

@@ -107,3 +107,5 @@ def test_parameters_of_similar_texts_need_near(given):
     with pytest.raises(ValueError, match="give near=True"):
         koel.dedup(["a"], **given)
     assert koel.dedup(["a"], near=True, **given).tolist() == [0]
+    with pytest.raises(ValueError, match="is for whole documents, and by is .line.: omit it"):
+        koel.dedup(["a"], by="line", **given)
