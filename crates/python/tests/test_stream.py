@@ -252,6 +252,16 @@ def test_columns_of_every_type():
     assert found.to_pydict() == {"named": ["a", None, "b"], "day": [datetime.date(2020, 1, 1), None, datetime.date(1969, 1, 1)], "n": [3000] * 3}
 
 
+def test_results_of_the_same_type_have_the_metadata_of_their_column():
+    metadata = {"ARROW:extension:name": "koel.unknown"}
+    for column in (pa.array([1, 2]), pa.array([1, 2]).dictionary_encode()):
+        table = pa.table([[1, 1], column], schema=pa.schema([("k", pa.int64()), pa.field("v", column.type, metadata=metadata)]))
+        found = koel.group_by_stream(table, "k", {"v": ("v", "first")})
+        whole = koel.group_by(table["k"], {"v": (koel.Batch(table)["v"], "first")})[1]["v"]
+        for field in (found.schema.field("v"), pa.field(whole)):
+            assert bool(field.metadata) == (field.type == column.type)
+
+
 def test_what_cannot_be_is_refused_at_once(tmp_path):
     table = pa.table({"k": ["a"], "n": [1], "list": [[1]]})
     join, group_by, unique = koel.join_stream, koel.group_by_stream, koel.unique_stream

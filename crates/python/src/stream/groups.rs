@@ -99,9 +99,11 @@ pub(crate) fn group_by_stream(
     let groups = checked(py, &plan, &table)?;
     // Of key columns the table may say more than their type.
     let key = |&at: &usize| plain(table.schema().field(at));
-    // So may it of columns whose values are results.
+    // So may it of columns whose values are results, of the same type.
     let result = |(of, aggregate): (&Arc<Field>, &Of)| match (aggregate.function, aggregate.column) {
-        (Function::Min | Function::Max | Function::First | Function::Last, Some(at)) => {
+        (Function::Min | Function::Max | Function::First | Function::Last, Some(at))
+            if table.schema().field(at).data_type() == of.data_type() =>
+        {
             of.as_ref().clone().with_metadata(table.schema().field(at).metadata().clone())
         }
         _ => of.as_ref().clone(),
