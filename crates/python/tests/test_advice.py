@@ -1,6 +1,8 @@
 """Errors that give advice, and the call that follows it."""
 
 import os
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ KEYS = koel.Table(np.array([1, 2], np.uint32), np.array([3, 4], np.uint32))
 INDEX = koel.Index(np.array([1, 2, 1]))
 GAPS = pd.Series([1, None])
 PERIODS = pd.period_range("2024-01", periods=2, freq="M")
+DAYS = [date(2024, 1, 1)]
 SPARSE = pd.Series([0, 1], dtype="Sparse[int]")
 BATCHES = koel.unique_stream(TABLE, "k")
 
@@ -101,7 +104,16 @@ CASES = [
     (lambda: koel.Index(GAPS), "drop missing values", lambda: koel.Index(GAPS.dropna().astype("int64"))),
     (lambda: koel.Index(pd.Series([0.5])), "koel.join", lambda: koel.join(pd.Series([0.5]), [0.5])),
     (lambda: koel.Set(np.array([True])), 'astype("uint8")', lambda: koel.Set(np.array([True]).astype("uint8"))),
-    (lambda: koel.Set(PERIODS), 'pandas.period, and tables hold integers: give .astype("int64")', lambda: koel.Set(PERIODS.astype("int64"))),
+    (lambda: koel.Table([1], np.array([True])), 'astype("uint8")', lambda: koel.Table([1], np.array([True]).astype("uint8"))),
+    (
+        lambda: koel.Set(PERIODS),
+        'pandas.period, and tables hold integers: convert it by .astype("int64")',
+        lambda: koel.Set(PERIODS.astype("int64")),
+    ),
+    (lambda: koel.Set(pa.array(PERIODS)), ".storage", lambda: koel.Set(pa.array(PERIODS).storage)),
+    (lambda: koel.Set(pa.array(DAYS)), ".cast(..) to int32", lambda: koel.Set(pa.array(DAYS).cast("int32"))),
+    (lambda: koel.Set(pl.Series(DAYS)), ".cast(..) to int32", lambda: koel.Set(pl.Series(DAYS).cast(pl.Int32))),
+    (lambda: koel.Set(pa.array([Decimal(2)])), ".cast(..) to int64", lambda: koel.Set(pa.array([Decimal(2)]).cast("int64"))),
     (lambda: koel.unique(SPARSE), ".sparse.to_dense()", lambda: koel.unique(SPARSE.sparse.to_dense())),
     (
         lambda: koel.unique_stream(SPARSE.to_frame("k")),

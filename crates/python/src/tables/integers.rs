@@ -52,15 +52,20 @@ pub(super) enum Role {
 
 fn not_integers(name: &str, found: &DataType, shown: &str) -> PyErr {
     let advice = match found {
+        DataType::Boolean => "convert it by .astype(\"uint8\") (NumPy, pandas) or .cast(..) (pyarrow, polars)",
         _ if name == "values" => "give row numbers as values, such as numpy.arange(n)",
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-            "drop missing values, and give .astype(\"int64\") of whole numbers; for others, use koel.join or koel.isin"
+            "drop missing values, then convert whole numbers by .astype(\"int64\") (NumPy, pandas) or .cast(..) (pyarrow, \
+             polars); for fractions, use koel.join or koel.isin"
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
             "use koel.join, koel.isin or koel.factorize, which take text"
         }
-        DataType::Boolean => "give .astype(\"uint8\")",
-        _ => "give .astype(\"int64\"), or use koel.join or koel.isin",
+        DataType::Date32 => "convert it by .cast(..) to int32, or use koel.join or koel.isin",
+        _ => {
+            "convert it by .astype(\"int64\") (NumPy, pandas), .cast(..) to int64 (pyarrow, polars) or .storage (extension \
+             types of pyarrow), or use koel.join or koel.isin"
+        }
     };
     PyTypeError::new_err(format!("{name} has type {shown}, and tables hold integers: {advice}"))
 }
