@@ -482,8 +482,7 @@ fn invalid_arguments_are_refused_before_rows_are_read() {
     assert!(matches!(join(&[(0, 0)], &[Output::Left(6)]), Error::Arrow(_)));
     assert!(matches!(join(&[], &[]), Error::KeyCount { .. }));
     let folder = Limit::new(1).in_folder("/nowhere/at/all");
-    let aggregates = [];
-    let group_by = first_seen(&device, &aggregates, &folder);
+    let group_by = first_seen(&device, &[], &folder);
     let rows = table(17, 100, 9, 0);
     let refused = group_by.run(batches(&rows, 10), |_| Ok(())).expect_err("no such folder");
     assert!(
