@@ -1,8 +1,7 @@
 //! The first row of each key of a column, and lookups of other keys.
 
-use super::numbering::first_positions;
-use crate::backend::join_rows::NO_ROW;
-use crate::backend::{BufferOf, DeviceBuffer, Kernels, Runs, bitmap_words};
+use super::numbering::{first_positions, looked_up};
+use crate::backend::{BufferOf, DeviceBuffer, Runs};
 use crate::cpu::Cpu;
 use crate::cpu::first_occurrences::FirstOccurrences;
 use crate::error::{Error, Result};
@@ -96,7 +95,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
 
     fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
         let table = first_positions::<B, K>(backend, keys)?;
-        let rows = looked_up(backend, &table, keys)?;
+        let (rows, _) = looked_up(backend, &table, keys)?;
         let distinct = match table.least_duplicate {
             None => keys.len(),
             Some(_) => {
@@ -135,7 +134,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
         &self.rows
     }
 
-    /// The first row with each of these keys, or [`NO_ROW`].
+    /// The first row with each of these keys, or [`NO_ROW`](crate::NO_ROW).
     ///
     /// Cost: about one random access per query.
     ///
@@ -163,24 +162,9 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
             Strategy::Here(cpu, first_occurrences) => {
                 self.backend.of_host(cpu.found_first_occurrences(first_occurrences, self.backend.host_words(queries)?)?)
             }
-            Strategy::Table(table) => looked_up(&self.backend, table, queries),
+            Strategy::Table(table) => Ok(looked_up(&self.backend, table, queries)?.0),
         }
     }
-}
-
-/// Looks up keys in a table of complemented rows; the result is [`NO_ROW`] for a miss.
-fn looked_up<B: Runs<K::Rows>, K: Key>(
-    backend: &B,
-    table: &Positions<B, K>,
-    queries: &B::Buffer<K>,
-) -> Result<B::Buffer<u32>> {
-    let mut rows = backend.unwritten(queries.len())?;
-    let mut found = backend.unwritten(bitmap_words(queries.len()))?;
-    // The value of a miss is 0, whose complement is `NO_ROW`.
-    const { assert!(NO_ROW == !0) }
-    Kernels::<K::Rows>::lookup(backend, &table.plan, &table.image, queries, &mut rows, &mut found)?;
-    backend.complement(&mut rows)?;
-    Ok(rows)
 }
 
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for FirstRows<B, K> {

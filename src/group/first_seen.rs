@@ -118,6 +118,13 @@ fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
     }
 }
 
+/// Whether a table of all rows is probably the fastest way to find duplicates: tables are built on the device, and a
+/// sample of a long column has few duplicates.
+pub(crate) fn are_mostly_distinct<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<bool> {
+    let is_short = backend.builder().is_none() && keys.len() < LEAST_ROWS;
+    Ok(is_short || Strategy::of(backend, keys)? == Strategy::Table)
+}
+
 impl Strategy {
     /// The fastest strategy for a column, estimated by a sample of its rows.
     fn of<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Strategy> {

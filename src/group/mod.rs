@@ -22,7 +22,7 @@ mod group_by;
 mod groups;
 mod here;
 mod number;
-mod numbering;
+pub(crate) mod numbering;
 mod reduce;
 mod value_counts;
 pub mod wide;

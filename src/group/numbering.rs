@@ -13,7 +13,8 @@
 //! Neither order depends on where a table stores keys, so ids are the same on every device and with every seed.
 
 use super::first_seen::{self, Ids};
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs};
+use crate::backend::join_rows::NO_ROW;
+use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs, bitmap_words};
 use crate::error::Result;
 use crate::group::IdOrder;
 use crate::scheme::Key;
@@ -87,10 +88,26 @@ pub(super) fn of_sorted<B: Runs<K::Rows>, K: Key>(backend: &B, sorted: &B::Buffe
 }
 
 /// A table of the distinct keys of a column, with the complement of the first position of each.
-pub(super) fn first_positions<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Positions<B, K>> {
+pub(crate) fn first_positions<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Positions<B, K>> {
     let mut position = backend.iota(keys.len())?;
     backend.complement(&mut position)?;
     positions(backend, keys, &position)
+}
+
+/// Looks up keys in a table of [`first_positions`]: the first position of each, or [`NO_ROW`]; and a bitmap of the
+/// queries that were found.
+pub(crate) fn looked_up<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    table: &Positions<B, K>,
+    queries: &B::Buffer<K>,
+) -> Result<(B::Buffer<u32>, B::Buffer<u32>)> {
+    let mut rows = backend.unwritten(queries.len())?;
+    let mut found = backend.unwritten(bitmap_words(queries.len()))?;
+    // The value of a miss is 0, whose complement is `NO_ROW`.
+    const { assert!(NO_ROW == !0) }
+    Kernels::<K::Rows>::lookup(backend, &table.plan, &table.image, queries, &mut rows, &mut found)?;
+    backend.complement(&mut rows)?;
+    Ok((rows, found))
 }
 
 /// The first occurrence of each key of a column.

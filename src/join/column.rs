@@ -1,12 +1,15 @@
-//! A temporary index of a right column: first rows and runs on the CPU, a [`JoinIndex`] elsewhere.
+//! A temporary index of a right column: first rows and runs on the CPU; elsewhere a table of all rows, or a
+//! [`JoinIndex`].
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Join, JoinIndex, JoinKind, JoinRows, NO_ROW};
-use crate::backend::{BufferOf, DeviceBuffer, Runs, bitmap_words};
+use super::by_table::ByTable;
+use super::{Join, JoinIndex, JoinKind, JoinRows, JoinRowsOn, NO_ROW};
+use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Runs, bitmap_words};
 use crate::cpu::Cpu;
 use crate::cpu::joins::{Probed, Right, results_at_once};
 use crate::error::{Error, Result};
+use crate::group::first_seen::are_mostly_distinct;
 use crate::memory;
 use crate::multi::{Walk, len_at_once};
 use crate::scheme::{Key, Kind, Scheme};
@@ -14,8 +17,9 @@ use crate::scheme::{Key, Kind, Scheme};
 /// An index of a right column of keys, for joins with any number of left columns within one process.
 ///
 /// It returns the same rows as a [`JoinIndex`], in the same order, on every device; but it does not have a file, a
-/// digest or parameters. On the CPU it is built in less time, with the fastest algorithm there. On other devices it
-/// contains a `JoinIndex` with default parameters.
+/// digest or parameters. On the CPU it is built in less time, with the fastest algorithm there. On other devices it is
+/// a table of all rows if most keys are distinct or there are few rows, and otherwise a `JoinIndex` with default
+/// parameters.
 ///
 /// ```
 /// use koel::{ColumnIndex, Cpu, JoinKind, NO_ROW};
@@ -43,6 +47,7 @@ enum Strategy<B: Runs<K::Rows>, K: Key> {
     /// On the CPU that [`host`](crate::backend::HashBackend::host) of the backend returns. It is stored here too, so
     /// that methods need not handle a backend without one.
     Here(Cpu, Right<K>),
+    Table(ByTable<B, K>),
     Index(JoinIndex<B, K::Rows>),
 }
 
@@ -52,23 +57,24 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// Cost on the CPU: that of [`FirstRows::build`](crate::group::FirstRows::build); with duplicate keys, also a
     /// lookup of every row and three short passes. Memory: as documented there, but without the 4 bytes per row, so at
     /// most 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) per row; with duplicate keys, 8 bytes per row more, and another 4
-    /// during the build. On other devices: as [`JoinBuilder::build`](super::JoinBuilder::build).
+    /// during the build. On other devices: the build of a table of all rows and, with duplicate keys, a lookup of every
+    /// row and a sort of row numbers; or as [`JoinBuilder::build`](super::JoinBuilder::build) if there are 2^21 rows or
+    /// more, and a sample of them has many duplicates.
     ///
     /// # Errors
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`], or what the device reports.
     pub fn build(backend: &B, right: &[K]) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
-        let strategy = match backend.host() {
-            Some(cpu) => Strategy::Here(cpu.clone(), Right::of(cpu, right)?),
-            None => Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build(backend, right)?),
-        };
-        Ok(Self::of(backend, strategy))
+        match backend.host() {
+            Some(cpu) => Ok(Self::of(backend, Strategy::Here(cpu.clone(), Right::of(cpu, right)?))),
+            None => Self::build_on(backend, &backend.upload(right)?),
+        }
     }
 
-    /// The [`JoinIndex`] that this index was created from, or contains; `None` on the CPU otherwise.
+    /// The [`JoinIndex`] that this index was created from, or contains.
     pub fn as_join_index(&self) -> Option<&JoinIndex<B, K::Rows>> {
         match &self.strategy {
-            Strategy::Here(..) => None,
+            Strategy::Here(..) | Strategy::Table(_) => None,
             Strategy::Index(index) => Some(index),
         }
     }
@@ -86,14 +92,19 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         if backend.host().is_some() {
             return Self::build(backend, backend.host_words(right)?);
         }
-        let index = JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?;
-        Ok(Self::of(backend, Strategy::Index(index)))
+        let strategy = if are_mostly_distinct(backend, right)? {
+            Strategy::Table(ByTable::of(backend, right)?)
+        } else {
+            Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?)
+        };
+        Ok(Self::of(backend, strategy))
     }
 
     /// The number of right rows.
     pub fn len(&self) -> usize {
         match &self.strategy {
             Strategy::Here(_, right) => right.len(),
+            Strategy::Table(table) => table.len(),
             Strategy::Index(index) => index.len(),
         }
     }
@@ -107,6 +118,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn keys_len(&self) -> usize {
         match &self.strategy {
             Strategy::Here(_, right) => right.keys_len(),
+            Strategy::Table(table) => table.keys_len(),
             Strategy::Index(index) => index.keys_len(),
         }
     }
@@ -127,11 +139,27 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[K], kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
+        match &self.strategy {
+            Strategy::Here(cpu, right) => {
+                let rows = Rows::Here { cpu, right, found: right.join(cpu, left, kind)? };
+                Ok(ColumnJoin { backend: &self.backend, rows, kind })
+            }
+            Strategy::Table(_) | Strategy::Index(_) => self.join_on(&self.backend.upload(left)?, kind),
+        }
+    }
+
+    /// [`join`](Self::join) of a column that is already on the index's device; nothing is transferred.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], or as [`join`](Self::join).
+    pub fn join_on(&self, left: &BufferOf<B, K>, kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
+        Error::check_rows("left rows of a join", left.len())?;
         let rows = match &self.strategy {
-            Strategy::Here(cpu, right) => Rows::Here { cpu, right, found: right.join(cpu, left, kind)? },
-            Strategy::Index(index) => Rows::Index(index.join(left, kind)?),
+            Strategy::Here(..) => return self.join(self.backend.host_words(left)?, kind),
+            Strategy::Table(table) => Rows::There(table.join(left, kind)?),
+            Strategy::Index(index) => Rows::There(index.join_on(left, kind)?),
         };
-        Ok(ColumnJoin { rows, kind })
+        Ok(ColumnJoin { backend: &self.backend, rows, kind })
     }
 
     /// Creates an empty [`Matched`], to which [`probe`](Self::probe) adds the rows that match.
@@ -176,13 +204,13 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
                 let bits = if kind.keeps_right() { &mut matched.bits[..] } else { &mut [] };
                 right.batch(left, kind, bits)
             }
-            Strategy::Index(index) => {
+            Strategy::Table(_) | Strategy::Index(_) => {
                 let listed = match kind {
                     JoinKind::Right => JoinKind::Inner,
                     JoinKind::Full => JoinKind::Left,
                     other => other,
                 };
-                let found = index.join(left, listed)?;
+                let found = self.join(left, listed)?;
                 results_at_once(found.len())?;
                 let rows = found.collect()?;
                 if kind.keeps_right() {
@@ -202,7 +230,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         let bits = &matched.bits[..];
         match &self.strategy {
             Strategy::Here(cpu, right) => right.unmatched(cpu, bits),
-            Strategy::Index(_) => {
+            Strategy::Table(_) | Strategy::Index(_) => {
                 let alone = (0..self.len()).filter(|row| bits[row / 32] >> (row % 32) & 1 == 0);
                 let mut rows = memory::reserved(alone.clone().count())?;
                 rows.extend(alone.map(|row| row as u32));
@@ -225,6 +253,7 @@ impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
         let mut shown = f.debug_struct("ColumnIndex");
         match &self.strategy {
             Strategy::Here(_, right) => shown.field("right", right),
+            Strategy::Table(table) => shown.field("rows", &table.len()).field("keys", &table.keys_len()),
             Strategy::Index(index) => shown.field("index", index),
         };
         shown.finish()
@@ -266,13 +295,14 @@ impl Matched {
 
 /// A join with a [`ColumnIndex`] whose number of rows is known, and whose rows are created when they are requested.
 pub struct ColumnJoin<'a, B: Runs<K::Rows>, K: Key = u32> {
+    backend: &'a B,
     rows: Rows<'a, B, K>,
     kind: JoinKind,
 }
 
 enum Rows<'a, B: Runs<K::Rows>, K: Key> {
     Here { cpu: &'a Cpu, right: &'a Right<K>, found: Probed },
-    Index(Join<'a, B, K::Rows>),
+    There(Join<'a, B>),
 }
 
 impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
@@ -280,7 +310,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     pub fn len(&self) -> u64 {
         match &self.rows {
             Rows::Here { found, .. } => found.len(),
-            Rows::Index(join) => join.len(),
+            Rows::There(join) => join.len(),
         }
     }
 
@@ -296,7 +326,24 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     pub fn collect(&self) -> Result<JoinRows> {
         match &self.rows {
             Rows::Here { .. } => self.chunk(0, len_at_once(self.len())?),
-            Rows::Index(join) => join.collect(),
+            Rows::There(join) => join.collect(),
+        }
+    }
+
+    /// All rows, on the index's device. Nothing is transferred.
+    ///
+    /// # Errors
+    /// As [`Join::collect_on`].
+    pub fn collect_on(self) -> Result<JoinRowsOn<B>> {
+        match self.rows {
+            Rows::Here { cpu, right: index, found } => {
+                let len = len_at_once(found.len())?;
+                let (mut left, mut right) =
+                    (cpu.unwritten(len)?, cpu.unwritten(if self.kind.has_right() { len } else { 0 })?);
+                found.write(cpu, index, 0, left.words_mut()?, right.words_mut()?)?;
+                Ok(JoinRowsOn { left: self.backend.of_host(left)?, right: self.backend.of_host(right)? })
+            }
+            Rows::There(join) => join.collect_on(),
         }
     }
 
@@ -317,9 +364,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
                 found.write(cpu, right, first, &mut rows.left, &mut rows.right)?;
                 Ok(rows)
             }
-            Rows::Index(join) => {
-                let piece = join.chunk_on(first, len)?;
-                let backend = join.backend();
+            Rows::There(join) => {
+                let (backend, piece) = (self.backend, join.chunk_on(first, len)?);
                 Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
             }
         }

@@ -17,12 +17,14 @@
 //! distribution of the keys.
 //!
 //! This describes [`JoinIndex`], which is canonical and has files. [`ColumnIndex`] returns the same rows for a column
-//! that is not saved: on the CPU it consists of first rows (`cpu/joins/`), which take less time and memory.
+//! that is not saved. On the CPU it consists of first rows (`cpu/joins/`); elsewhere, if the column is short or most
+//! keys are distinct, of a table of all rows (`by_table.rs`). Both take less time and memory.
 //!
 //! This is not a merge join of two sorted columns: the left column need not be sorted, and its order is that of the
 //! result.
 
 mod builder;
+mod by_table;
 mod column;
 mod file;
 mod rows;
@@ -32,10 +34,12 @@ pub use builder::JoinBuilder;
 pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched};
 pub use rows::{Chunks, Join, JoinRowsOn};
 
+use rows::{Matches, without};
+
 use crate::backend::{DeviceBuffer, HashBackend, Runs};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::multi::{Listing, MultiTable, Numbers};
+use crate::multi::{Listing, MultiTable};
 use crate::scheme::{Bucketized, Cuckoo, Scheme};
 use crate::table::HashTable;
 
@@ -105,7 +109,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     ///
     /// # Errors
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
-    pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<Join<'_, B, S>> {
+    pub fn join(&self, left: &[S::Key], kind: JoinKind) -> Result<Join<'_, B>> {
         Error::check_rows("left rows of a join", left.len())?;
         let left = self.backend().upload(left)?;
         self.join_on(&left, kind)
@@ -125,7 +129,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], or as [`join`](Self::join).
-    pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B, S>> {
+    pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B>> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
             JoinKind::Inner if self.keys_len() == self.len() && self.backend().host().is_none() => self.pairs(left),
@@ -134,8 +138,9 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
                 let missing = kind.keeps_left().then_some(self.len() as u32);
                 let numbers = self.rows.numbers(left)?;
                 let listing = Listing::of(self.backend(), self.rows.spans_of(&numbers, missing)?)?;
-                let alone = if kind.keeps_right() { self.without(&numbers)? } else { self.backend().filled(0, 0)? };
-                Ok(Join::listed(&self.rows, listing, alone))
+                let (starts, right) = (self.rows.starts_on(), self.rows.values_on());
+                let alone = kind.keeps_right().then(|| without(self.backend(), starts, right, &numbers)).transpose()?;
+                Join::of(self.backend(), Matches::Listed { right, listing }, alone)
             }
             JoinKind::Semi => self.chosen(left, true),
             JoinKind::Anti => self.chosen(left, false),
@@ -161,27 +166,18 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
         backend.download(&backend.gather(self.rows.values_on(), &spans.starts)?)
     }
 
-    /// The right rows whose keys no left row has.
-    fn without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<u32>> {
-        let backend = self.backend();
-        let rows = backend.mark(&self.rows.values_without(numbers)?, self.len())?;
-        backend.select(&rows, true, &backend.iota(self.len())?)
-    }
-
     /// The rows of an inner join whose right keys are distinct. The number of a key is then the position of its row.
-    fn pairs(&self, left: &B::Buffer<S::Key>) -> Result<Join<'_, B, S>> {
+    fn pairs(&self, left: &B::Buffer<S::Key>) -> Result<Join<'_, B>> {
         let (backend, (numbers, found)) = (self.backend(), self.rows.numbers(left)?);
-        let numbers = backend.select(&found, true, &numbers)?;
+        let (left, numbers) = backend.select_pairs(&found, true, &backend.iota(left.len())?, &numbers)?;
         let right = backend.gather(self.rows.values_on(), &numbers)?;
-        Ok(Join::pairs(&self.rows, backend.select(&found, true, &backend.iota(left.len())?)?, right))
+        Join::of(backend, Matches::Pairs(JoinRowsOn { left, right }), None)
     }
 
     /// The left rows whose keys are in the index, or are not.
-    fn chosen(&self, left: &B::Buffer<S::Key>, there: bool) -> Result<Join<'_, B, S>> {
-        let (_, found) = self.rows.numbers(left)?;
-        let numbers = self.backend().iota(left.len())?;
-        let rows = self.backend().select(&found, there, &numbers)?;
-        Ok(Join::chosen(&self.rows, rows))
+    fn chosen(&self, left: &B::Buffer<S::Key>, there: bool) -> Result<Join<'_, B>> {
+        let (backend, (_, found)) = (self.backend(), self.rows.numbers(left)?);
+        Join::chosen(backend, backend.select(&found, there, &backend.iota(left.len())?)?)
     }
 }
 

@@ -1,28 +1,28 @@
 //! The rows of a join: their number, all of them, or any piece.
 
 use crate::backend::join_rows::{JoinRows, NO_ROW};
-use crate::backend::{DeviceBuffer, HashBackend, Runs};
+use crate::backend::{DeviceBuffer, HashBackend, Relational, bitmap_words};
 use crate::error::Result;
 use crate::memory;
-use crate::multi::{Listing, MultiTable, Piece, Walk, len_at_once};
-use crate::scheme::Scheme;
+use crate::multi::{Listing, Numbers, Piece, Walk, len_at_once};
 
 /// The number of rows on the device at a time when all rows are collected.
 const PIECE: usize = 1 << 24;
 
 /// A join whose number of rows is known, and whose rows are created when they are requested.
-pub struct Join<'a, B: Runs<S>, S: Scheme<Value = u32>> {
-    right: &'a MultiTable<B, S>,
-    rows: Rows<B>,
+pub struct Join<'a, B: Relational> {
+    backend: &'a B,
+    matches: Matches<'a, B>,
+    /// The right rows without a match, which follow in right and full joins.
+    alone: B::Buffer<u32>,
 }
 
-enum Rows<B: HashBackend> {
-    /// Inner and outer joins: the run of each left row, and the right rows that follow.
-    Listed { listing: Listing<B>, alone: B::Buffer<u32> },
-    /// Inner joins with distinct right keys, on a device: the rows themselves.
-    Pairs { left: B::Buffer<u32>, right: B::Buffer<u32> },
-    /// Semi and anti joins: the left rows themselves.
-    Chosen(B::Buffer<u32>),
+/// The rows of a join that have a left row.
+pub(super) enum Matches<'a, B: Relational> {
+    /// The run of each left row in a list of right rows.
+    Listed { right: &'a B::Buffer<u32>, listing: Listing<B> },
+    /// The rows themselves, if no left row has more than one match.
+    Pairs(JoinRowsOn<B>),
 }
 
 /// [`JoinRows`] on a device.
@@ -39,17 +39,16 @@ impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
     }
 }
 
-impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
-    pub(super) fn listed(right: &'a MultiTable<B, S>, listing: Listing<B>, alone: B::Buffer<u32>) -> Self {
-        Join { right, rows: Rows::Listed { listing, alone } }
+impl<'a, B: Relational> Join<'a, B> {
+    pub(super) fn of(backend: &'a B, matches: Matches<'a, B>, alone: Option<B::Buffer<u32>>) -> Result<Self> {
+        let alone = alone.map_or_else(|| backend.filled(0, 0), Ok)?;
+        Ok(Join { backend, matches, alone })
     }
 
-    pub(super) fn pairs(table: &'a MultiTable<B, S>, left: B::Buffer<u32>, right: B::Buffer<u32>) -> Self {
-        Join { right: table, rows: Rows::Pairs { left, right } }
-    }
-
-    pub(super) fn chosen(right: &'a MultiTable<B, S>, rows: B::Buffer<u32>) -> Self {
-        Join { right, rows: Rows::Chosen(rows) }
+    /// A join whose result has left rows only.
+    pub(super) fn chosen(backend: &'a B, left: B::Buffer<u32>) -> Result<Self> {
+        let right = backend.filled(0, 0)?;
+        Self::of(backend, Matches::Pairs(JoinRowsOn { left, right }), None)
     }
 
     /// The number of rows of the result, which is known before any row is created. It may be far above 2^32.
@@ -61,10 +60,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// # Ok::<(), koel::Error>(())
     /// ```
     pub fn len(&self) -> u64 {
-        match &self.rows {
-            Rows::Listed { listing, alone } => listing.len() + alone.len() as u64,
-            Rows::Pairs { left: rows, .. } | Rows::Chosen(rows) => rows.len() as u64,
-        }
+        self.matches.len() + self.alone.len() as u64
     }
 
     /// Whether the result is empty.
@@ -85,7 +81,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
         let mut all = JoinRows { left: memory::zeroed(len)?, right: memory::zeroed(self.right_rows(len))? };
         for first in (0..len).step_by(PIECE) {
             let piece = self.chunk_on(first as u64, PIECE)?;
-            let backend = self.right.backend();
+            let backend = self.backend;
             backend.read(&piece.left, 0, &mut all.left[first..first + piece.left.len()])?;
             if !piece.right.is_empty() {
                 backend.read(&piece.right, 0, &mut all.right[first..first + piece.right.len()])?;
@@ -112,7 +108,7 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// ```
     ///
     /// The reasons for errors are those of [`chunk_on`](Self::chunk_on); an error is the last item.
-    pub fn chunks(&self, rows: usize) -> Chunks<'_, 'a, B, S> {
+    pub fn chunks(&self, rows: usize) -> Chunks<'_, 'a, B> {
         Chunks { join: self, walk: Walk::new(self.len(), rows) }
     }
 
@@ -124,38 +120,69 @@ impl<'a, B: Runs<S>, S: Scheme<Value = u32>> Join<'a, B, S> {
     /// # Errors
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn chunk_on(&self, first: u64, len: usize) -> Result<JoinRowsOn<B>> {
-        let backend = self.right.backend();
-        match &self.rows {
-            Rows::Listed { listing, alone } => {
-                let Piece { runs, values } = listing.piece(backend, self.right.values_on(), first, len)?;
-                if runs.len() == len || alone.is_empty() {
-                    return Ok(JoinRowsOn { left: runs, right: values });
-                }
-                let behind = piece_of(backend, alone, first.saturating_sub(listing.len()), len - runs.len())?;
-                let left = backend.concat(&runs, &backend.filled(behind.len(), NO_ROW)?)?;
-                Ok(JoinRowsOn { left, right: backend.concat(&values, &behind)? })
+        let (backend, matches) = (self.backend, &self.matches);
+        let JoinRowsOn::<B> { left, right } = match matches {
+            Matches::Listed { right, listing } => {
+                let Piece { runs, values } = listing.piece(backend, right, first, len)?;
+                JoinRowsOn { left: runs, right: values }
             }
-            Rows::Pairs { left, right } => Ok(JoinRowsOn {
-                left: piece_of(backend, left, first, len)?,
-                right: piece_of(backend, right, first, len)?,
-            }),
-            Rows::Chosen(rows) => {
-                Ok(JoinRowsOn { left: piece_of(backend, rows, first, len)?, right: backend.filled(0, 0)? })
-            }
+            Matches::Pairs(rows) => JoinRowsOn {
+                left: piece_of(backend, &rows.left, first, len)?,
+                right: piece_of(backend, &rows.right, first, len)?,
+            },
+        };
+        if left.len() == len || self.alone.is_empty() {
+            return Ok(JoinRowsOn { left, right });
         }
+        let behind = piece_of(backend, &self.alone, first.saturating_sub(matches.len()), len - left.len())?;
+        let left = backend.concat(&left, &backend.filled(behind.len(), NO_ROW)?)?;
+        Ok(JoinRowsOn { left, right: backend.concat(&right, &behind)? })
     }
 
-    pub(super) fn backend(&self) -> &B {
-        self.right.backend()
+    /// Creates all rows, in buffers on the device.
+    ///
+    /// # Errors
+    /// [`crate::Error::TooLarge`] for 2^32 or more rows; otherwise as [`chunk_on`](Self::chunk_on).
+    pub fn collect_on(self) -> Result<JoinRowsOn<B>> {
+        let len = len_at_once(self.len())?;
+        match self.matches {
+            Matches::Pairs(rows) if self.alone.is_empty() => Ok(rows),
+            _ => self.chunk_on(0, len),
+        }
     }
 
     /// The number of right row numbers in this number of rows of the result.
     fn right_rows(&self, rows: usize) -> usize {
-        match self.rows {
-            Rows::Listed { .. } | Rows::Pairs { .. } => rows,
-            Rows::Chosen(_) => 0,
+        match &self.matches {
+            Matches::Pairs(pairs) if pairs.right.is_empty() && self.alone.is_empty() => 0,
+            _ => rows,
         }
     }
+}
+
+impl<B: Relational> Matches<'_, B> {
+    fn len(&self) -> u64 {
+        match self {
+            Matches::Listed { listing, .. } => listing.len(),
+            Matches::Pairs(rows) => rows.left.len() as u64,
+        }
+    }
+}
+
+/// The rows of all runs except those with these numbers, ascending. Run `i` is `rows[starts[i]..starts[i + 1]]`.
+pub(super) fn without<B: Relational>(
+    backend: &B,
+    starts: &B::Buffer<u32>,
+    rows: &B::Buffer<u32>,
+    (runs, found): &Numbers<B>,
+) -> Result<B::Buffer<u32>> {
+    let all = starts.len() - 1;
+    let matched = backend.mark(&backend.select(found, true, runs)?, all)?;
+    let others = backend.select(&matched, false, &backend.iota(all)?)?;
+    let every = backend.filled(bitmap_words(others.len()), u32::MAX)?;
+    let others = Listing::of(backend, backend.spans(starts, &others, &every, None)?)?.all_on(backend, rows)?;
+    let len = rows.len();
+    backend.select(&backend.mark(&others, len)?, true, &backend.iota(len)?)
 }
 
 /// Elements `first..first + len` of a column, or fewer if it ends before.
@@ -167,19 +194,19 @@ fn piece_of<B: HashBackend>(backend: &B, column: &B::Buffer<u32>, first: u64, le
     Ok(piece)
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for Join<'_, B, S> {
+impl<B: Relational> std::fmt::Debug for Join<'_, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Join").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
 /// The pieces of [`Join::chunks`].
-pub struct Chunks<'j, 'a, B: Runs<S>, S: Scheme<Value = u32>> {
-    join: &'j Join<'a, B, S>,
+pub struct Chunks<'j, 'a, B: Relational> {
+    join: &'j Join<'a, B>,
     walk: Walk,
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for Chunks<'_, '_, B, S> {
+impl<B: Relational> Iterator for Chunks<'_, '_, B> {
     type Item = Result<JoinRows>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -189,7 +216,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for Chunks<'_, '_, B, S> {
     /// Skipped pieces, also those that `skip` skips, are not created.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         let join = self.join;
-        let backend = join.right.backend();
+        let backend = join.backend;
         self.walk.piece(passed, |first, len| {
             let piece = join.chunk_on(first, len)?;
             Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
@@ -201,7 +228,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> Iterator for Chunks<'_, '_, B, S> {
     }
 }
 
-impl<B: Runs<S>, S: Scheme<Value = u32>> std::fmt::Debug for Chunks<'_, '_, B, S> {
+impl<B: Relational> std::fmt::Debug for Chunks<'_, '_, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chunks").field("join", &self.join).field("walk", &self.walk).finish()
     }

@@ -13,9 +13,8 @@
 //! those of a build of the remaining pairs. The pairs are not sorted again, because a part of a sorted column is
 //! sorted.
 
+use super::MultiTable;
 use super::builder::{Grouped, MultiBuilder};
-use super::reading::Numbers;
-use super::{Listing, MultiTable};
 use crate::backend::{DeviceBuffer, Runs, Spans, bitmap_words};
 use crate::error::Result;
 use crate::scheme::{Scheme, Value};
@@ -73,22 +72,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
 
     /// A bitmap of the runs of these keys.
     fn runs_of(&self, keys: &B::Buffer<S::Key>) -> Result<B::Buffer<u32>> {
-        self.marked(&self.numbers(keys)?)
-    }
-
-    fn marked(&self, (runs, found): &Numbers<B>) -> Result<B::Buffer<u32>> {
-        let backend = self.backend();
-        let places = backend.select(found, true, runs)?;
-        backend.mark(&places, self.starts.len().saturating_sub(1))
-    }
-
-    /// The values of all runs except those of queries with these numbers, in the order of keys.
-    pub(crate) fn values_without(&self, numbers: &Numbers<B>) -> Result<B::Buffer<V>> {
-        let backend = self.backend();
-        let gone = self.marked(numbers)?;
-        let kept = backend.select(&gone, false, &backend.iota(self.keys_len())?)?;
-        let every = backend.filled(bitmap_words(kept.len()), u32::MAX)?;
-        Listing::of(backend, backend.spans(&self.starts, &kept, &every, None)?)?.all_on(backend, &self.values)
+        let (backend, (runs, found)) = (self.backend(), self.numbers(keys)?);
+        backend.mark(&backend.select(&found, true, &runs)?, self.starts.len().saturating_sub(1))
     }
 
     /// Concatenates the runs `kept`. `keys` are their keys.

@@ -1,7 +1,7 @@
 """Calls on CUDA tensors compared with cuDF, with the results checked.
 
     pip install torch pylibcudf-cu13 rmm-cu13       # on a machine with a GPU
-    python benches/cudf.py [joins] [groups]
+    python -P benches/cudf.py [joins] [groups]
 """
 
 import sys

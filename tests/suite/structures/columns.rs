@@ -91,6 +91,11 @@ macro_rules! joins_as {
                 }
             );
             assert!(found.chunk(u64::MAX, 3).unwrap().left.is_empty(), "{at}");
+            let found = index.join_on(&device.upload(left).unwrap(), kind).unwrap();
+            let rows = found.collect_on().unwrap();
+            let rows =
+                JoinRows { left: device.download(&rows.left).unwrap(), right: device.download(&rows.right).unwrap() };
+            assert!(rows == *expected, "{at}: on the device");
             let (mut all, mut first) = (JoinRows::default(), 0);
             let (mut one, mut two) = (index.matched().unwrap(), index.matched().unwrap());
             for (i, batch) in left.chunks(left.len() / 4 + 1).enumerate() {

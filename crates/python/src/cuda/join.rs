@@ -1,9 +1,10 @@
 //! `koel.join` of CUDA arrays, and the joins of `koel.Index`.
 
 use koel::device::AnyBuffer;
+use koel::join::JoinRowsOn;
 use koel::opencl::cuda::Cuda;
-use koel::scheme::{Key, Scheme};
-use koel::{Any, JoinIndex, JoinKind, Runs};
+use koel::scheme::Scheme;
+use koel::{Any, ColumnIndex, JoinIndex, JoinKind, Runs};
 use pyo3::prelude::*;
 
 use super::keys::{self, with_words};
@@ -21,9 +22,11 @@ pub(crate) fn join(
     let columns: Vec<_> = left.placed().chain(right.placed()).collect();
     on_gpu(py, device, &columns, |cuda, device| {
         with_words!(cuda, right, |words, K| {
-            let index = JoinIndex::builder(<K as Key>::Rows::default()).build_on(device, &words)?;
+            let index = ColumnIndex::build_on(device, &words)?;
             drop(words);
-            joined(cuda, &index, &left.words::<K>(cuda)?, kind)
+            let join = index.join_on(&left.words::<K>(cuda)?, kind)?;
+            check_len(join.len())?;
+            arrays(cuda, &join.collect_on()?, kind)
         })
     })
 }
@@ -39,7 +42,11 @@ where
     Any: Runs<S>,
 {
     let join = index.join_on(left, kind)?;
-    let rows = join.chunk_on(0, check_len(join.len())?)?;
+    check_len(join.len())?;
+    arrays(cuda, &join.collect_on()?, kind)
+}
+
+fn arrays(cuda: &Cuda, rows: &JoinRowsOn<Any>, kind: JoinKind) -> Result<Vec<Array>> {
     let mut sides = vec![keys::rows(cuda, &rows.left)?];
     if kind.has_right() {
         sides.push(keys::rows(cuda, &rows.right)?);
