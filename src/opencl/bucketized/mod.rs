@@ -118,8 +118,9 @@ impl OpenCl {
 impl Passes<Bucketized> for OpenCl {
     fn build(&self, plan: &BucketizedPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
         match self.bucketized_by_parts(plan, keys, values)? {
-            Some(built) => Ok(built),
-            None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
+            // Parts may store several pairs of a key.
+            Some((image, placed)) if placed.duplicates == 0 => Ok((image, placed)),
+            _ => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
         }
     }
 

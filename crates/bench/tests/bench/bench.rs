@@ -227,7 +227,7 @@ fn bench_refuses_options_of_other_tables() {
         ("--multiplicity 4", "--duplicates first or last"),
         ("--heavy 0.5", "--duplicates first or last"),
         ("--duplicates first", "--multiplicity or --heavy"),
-        ("--table multi --duplicates first", "--table map alone"),
+        ("--table multi --duplicates first", "--table map: omit it"),
         ("--table multi --multiplicity 0", "1 or more"),
         ("--table multi --walk", "--walk"),
         ("--table set --order sorted", "--order"),
