@@ -16,9 +16,9 @@ use crate::scheme::{Plan, Scheme, Updates};
 pub trait Kernels<S: Scheme>: HashBackend {
     /// Creates an image of these pairs. The result equals that of [`place`](Self::place) on an empty image, but a
     /// backend may have a faster algorithm. Reports whether there are duplicates and the smallest duplicate key, but
-    /// may count some duplicates twice. The image of duplicates equals that of `place` for schemes of
-    /// [`Key::Rows`](crate::scheme::Key::Rows); others may store several pairs of a key, so it must be discarded. If the
-    /// size of a stash depends on the keys, the image is that of
+    /// may count some duplicates twice. With duplicates, only images of the schemes that are a
+    /// [`Key::Rows`](crate::scheme::Key::Rows) equal those of `place`; others may contain several pairs of a key and
+    /// must be discarded. If the size of a stash depends on the keys, the image is that of
     /// [`plan.with_stash(placed.stash)`](Plan::with_stash).
     ///
     /// # Errors
