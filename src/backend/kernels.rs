@@ -16,9 +16,9 @@ use crate::scheme::{Plan, Scheme, Updates};
 pub trait Kernels<S: Scheme>: HashBackend {
     /// Creates an image of these pairs. The result equals that of [`place`](Self::place) on an empty image, but a
     /// backend may have a faster algorithm. Reports whether there are duplicates and the smallest duplicate key, but
-    /// may count some duplicates twice. With duplicates, only images of the schemes that are a
-    /// [`Key::Rows`](crate::scheme::Key::Rows) equal those of `place`; others may contain several pairs of a key and
-    /// must be discarded. If the size of a stash depends on the keys, the image is that of
+    /// may count some duplicates twice. With duplicates, the image equals that of `place` only for the schemes of
+    /// [`Key::Rows`](crate::scheme::Key::Rows); in other schemes, it may store a key more than once and must be
+    /// discarded. If the size of a stash depends on the keys, the image is that of
     /// [`plan.with_stash(placed.stash)`](Plan::with_stash).
     ///
     /// # Errors
@@ -31,8 +31,8 @@ pub trait Kernels<S: Scheme>: HashBackend {
     ) -> Result<(Self::Buffer<u64>, PlacedOf<S>)>;
 
     /// Creates a copy of an image with these pairs added. The result equals that of [`place`](Self::place) on a copy,
-    /// but a backend may have a faster algorithm. Duplicates are reported as by [`build`](Self::build). The image
-    /// itself is unchanged.
+    /// but a backend may have a faster algorithm. Duplicates are reported as by [`build`](Self::build); with them, the
+    /// copy may store a key more than once and must be discarded. The image itself is unchanged.
     ///
     /// # Errors
     /// As `place`, and [`Error::OutOfMemory`] for the copy.

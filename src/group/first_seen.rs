@@ -118,11 +118,14 @@ fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
     }
 }
 
-/// Whether a table of all rows is probably the fastest way to find duplicates: tables are built on the device, and a
-/// sample of a long column has few duplicates.
+/// Whether a column has fewer rows than are worth a sample.
+pub(crate) fn is_short(keys: &impl DeviceBuffer) -> bool {
+    keys.len() < LEAST_ROWS
+}
+
+/// Whether a sample of a column that is not short has few duplicates, and the device builds tables.
 pub(crate) fn are_mostly_distinct<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<bool> {
-    let is_short = backend.builder().is_none() && keys.len() < LEAST_ROWS;
-    Ok(is_short || Strategy::of(backend, keys)? == Strategy::Table)
+    Ok(Strategy::of(backend, keys)? == Strategy::Table)
 }
 
 impl Strategy {

@@ -5,16 +5,18 @@
 //! distinct    a left row has one right row or none, and the table contains its number
 //!             left: the rows of all left rows   inner: those with a right row   right, full: then all other right rows
 //! otherwise   (first, rows) = sort_pairs(first row of each row's key, 0, 1, ..), and the runs of equal `first`;
-//!             table: key -> number of its run; from here on as a `JoinIndex`
+//!             table: key -> complement of the number of its run; from here on as a `JoinIndex`
 //! ```
 //!
 //! A [`JoinIndex`](super::JoinIndex) sorts the keys, because its runs are in their order. The rows of a join do not
-//! depend on it: distinct keys need no sort here, and for others, row numbers are sorted, which have fewer bits.
+//! depend on it: distinct keys need no sort here. With duplicates, row numbers are sorted, which have fewer bits than
+//! most keys. This needs more memory than a `JoinIndex`, so it is for short columns.
 
 use super::rows::{Join, JoinRowsOn, Matches, without};
 use crate::backend::join_rows::{JoinKind, NO_ROW};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::Result;
+use crate::group::first_seen::{are_mostly_distinct, is_short};
 use crate::group::numbering::{first_positions, looked_up};
 use crate::multi::{Grouped, Listing};
 use crate::scheme::Key;
@@ -22,7 +24,7 @@ use crate::table::distinct::Positions;
 
 /// The rows of a right column by key.
 pub(super) struct ByTable<B: Runs<K::Rows>, K: Key> {
-    backend: B,
+    /// Maps each key to the complement of its row or, if there are runs, of the number of its run.
     table: Positions<B, K>,
     /// `None` if all keys are distinct.
     runs: Option<RowRuns<B>>,
@@ -37,10 +39,20 @@ struct RowRuns<B: HashBackend> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> ByTable<B, K> {
-    pub(super) fn of(backend: &B, right: &B::Buffer<K>) -> Result<Self> {
+    /// `None` if a [`JoinIndex`](super::JoinIndex) is preferable: for long columns with duplicates, and on devices that
+    /// do not build tables.
+    pub(super) fn of(backend: &B, right: &B::Buffer<K>) -> Result<Option<Self>> {
+        let is_short = is_short(right);
+        if backend.builder().is_some() || !is_short && !are_mostly_distinct(backend, right)? {
+            return Ok(None);
+        }
         let mut table = first_positions::<B, K>(backend, right)?;
-        let runs = table.least_duplicate.map(|_| RowRuns::of(backend, right, &mut table)).transpose()?;
-        Ok(ByTable { backend: backend.clone(), table, runs, len: right.len() })
+        let runs = match table.least_duplicate {
+            None => None,
+            Some(_) if is_short => Some(RowRuns::of(backend, right, &mut table)?),
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(ByTable { table, runs, len: right.len() }))
     }
 
     /// The number of rows.
@@ -54,16 +66,17 @@ impl<B: Runs<K::Rows>, K: Key> ByTable<B, K> {
     }
 
     /// As [`JoinIndex::join_on`](super::JoinIndex::join_on).
-    pub(super) fn join(&self, left: &B::Buffer<K>, kind: JoinKind) -> Result<Join<'_, B>> {
-        let backend = &self.backend;
-        let numbers = looked_up(backend, &self.table, left)?;
+    pub(super) fn join<'a>(&'a self, backend: &'a B, left: &B::Buffer<K>, kind: JoinKind) -> Result<Join<'a, B>> {
+        let table = &self.table;
         if !kind.has_right() {
-            let left = backend.select(&numbers.1, kind == JoinKind::Semi, &backend.iota(left.len())?)?;
+            let found = Kernels::<K::Rows>::contains(backend, &table.plan, &table.image, left)?;
+            let left = backend.select(&found, kind == JoinKind::Semi, &backend.iota(left.len())?)?;
             return Join::chosen(backend, left);
         }
+        let numbers = looked_up(backend, table, left)?;
         let Some(RowRuns { starts, rows }) = &self.runs else {
             let (rows, found) = numbers;
-            let alone = kind.keeps_right().then(|| self.others(&rows)).transpose()?;
+            let alone = kind.keeps_right().then(|| self.others(backend, &rows)).transpose()?;
             let left = backend.iota(left.len())?;
             let (left, right) =
                 if kind.keeps_left() { (left, rows) } else { backend.select_pairs(&found, true, &left, &rows)? };
@@ -71,13 +84,12 @@ impl<B: Runs<K::Rows>, K: Key> ByTable<B, K> {
         };
         let missing = kind.keeps_left().then_some(self.len as u32);
         let listing = Listing::of(backend, backend.spans(starts, &numbers.0, &numbers.1, missing)?)?;
-        let alone = kind.keeps_right().then(|| without(backend, starts, rows, &numbers)).transpose()?;
+        let alone = kind.keeps_right().then(|| without(backend, starts, rows, &numbers, self.len)).transpose()?;
         Join::of(backend, Matches::Listed { right: rows, listing }, alone)
     }
 
     /// The rows that are not among these.
-    fn others(&self, rows: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
-        let backend = &self.backend;
+    fn others(&self, backend: &B, rows: &B::Buffer<u32>) -> Result<B::Buffer<u32>> {
         backend.select(&backend.mark(rows, self.len)?, false, &backend.iota(self.len)?)
     }
 }
@@ -88,7 +100,7 @@ impl<B: HashBackend> RowRuns<B> {
     where
         B: Runs<K::Rows>,
     {
-        let (first, _) = looked_up(backend, table, right)?;
+        let first = looked_up(backend, table, right)?.0;
         let Grouped { keys: first, starts, values: rows } = Grouped::of(backend, &first, &backend.iota(right.len())?)?;
         let mut numbers = backend.iota(first.len())?;
         backend.complement(&mut numbers)?;

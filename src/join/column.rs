@@ -9,7 +9,6 @@ use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Runs, bitmap_words};
 use crate::cpu::Cpu;
 use crate::cpu::joins::{Probed, Right, results_at_once};
 use crate::error::{Error, Result};
-use crate::group::first_seen::are_mostly_distinct;
 use crate::memory;
 use crate::multi::{Walk, len_at_once};
 use crate::scheme::{Key, Kind, Scheme};
@@ -18,8 +17,8 @@ use crate::scheme::{Key, Kind, Scheme};
 ///
 /// It returns the same rows as a [`JoinIndex`], in the same order, on every device; but it does not have a file, a
 /// digest or parameters. On the CPU it is built in less time, with the fastest algorithm there. On other devices it is
-/// a table of all rows if most keys are distinct or there are few rows, and otherwise a `JoinIndex` with default
-/// parameters.
+/// a table of all rows if keys are distinct or there are few rows, and otherwise a `JoinIndex` with default parameters;
+/// without 64-bit atomics always the latter.
 ///
 /// ```
 /// use koel::{ColumnIndex, Cpu, JoinKind, NO_ROW};
@@ -57,9 +56,12 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// Cost on the CPU: that of [`FirstRows::build`](crate::group::FirstRows::build); with duplicate keys, also a
     /// lookup of every row and three short passes. Memory: as documented there, but without the 4 bytes per row, so at
     /// most 1 MiB, or 16 bytes (`u32`) or 27 (`u64`) per row; with duplicate keys, 8 bytes per row more, and another 4
-    /// during the build. On other devices: the build of a table of all rows and, with duplicate keys, a lookup of every
-    /// row and a sort of row numbers; or as [`JoinBuilder::build`](super::JoinBuilder::build) if there are 2^21 rows or
-    /// more, and a sample of them has many duplicates.
+    /// during the build.
+    ///
+    /// On other devices: the build of a table of all rows, which has 10 bytes (`u32`) or 16 (`u64`) per row. With
+    /// duplicates among fewer than 2^21 rows, also a lookup of every row and a sort of row numbers, in up to 100 MB;
+    /// with duplicates among more rows, as [`JoinBuilder::build`](super::JoinBuilder::build), after a sample or, if it
+    /// finds few, after the table.
     ///
     /// # Errors
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`], or what the device reports.
@@ -71,7 +73,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         }
     }
 
-    /// The [`JoinIndex`] that this index was created from, or contains.
+    /// The [`JoinIndex`] that this index was created from, or contains. An index that was built contains none on the
+    /// CPU; elsewhere this depends on the device, the number of rows and a sample.
     pub fn as_join_index(&self) -> Option<&JoinIndex<B, K::Rows>> {
         match &self.strategy {
             Strategy::Here(..) | Strategy::Table(_) => None,
@@ -92,10 +95,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         if backend.host().is_some() {
             return Self::build(backend, backend.host_words(right)?);
         }
-        let strategy = if are_mostly_distinct(backend, right)? {
-            Strategy::Table(ByTable::of(backend, right)?)
-        } else {
-            Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?)
+        let strategy = match ByTable::of(backend, right)? {
+            Some(table) => Strategy::Table(table),
+            None => Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?),
         };
         Ok(Self::of(backend, strategy))
     }
@@ -156,7 +158,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
         Error::check_rows("left rows of a join", left.len())?;
         let rows = match &self.strategy {
             Strategy::Here(..) => return self.join(self.backend.host_words(left)?, kind),
-            Strategy::Table(table) => Rows::There(table.join(left, kind)?),
+            Strategy::Table(table) => Rows::There(table.join(&self.backend, left, kind)?),
             Strategy::Index(index) => Rows::There(index.join_on(left, kind)?),
         };
         Ok(ColumnJoin { backend: &self.backend, rows, kind })

@@ -18,7 +18,7 @@
 //!
 //! This describes [`JoinIndex`], which is canonical and has files. [`ColumnIndex`] returns the same rows for a column
 //! that is not saved. On the CPU it consists of first rows (`cpu/joins/`); elsewhere, if the column is short or most
-//! keys are distinct, of a table of all rows (`by_table.rs`). Both take less time and memory.
+//! keys are distinct, of a table of all rows (`by_table.rs`). Both take less time, and of distinct keys less memory.
 //!
 //! This is not a merge join of two sorted columns: the left column need not be sorted, and its order is that of the
 //! result.
@@ -139,7 +139,10 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
                 let numbers = self.rows.numbers(left)?;
                 let listing = Listing::of(self.backend(), self.rows.spans_of(&numbers, missing)?)?;
                 let (starts, right) = (self.rows.starts_on(), self.rows.values_on());
-                let alone = kind.keeps_right().then(|| without(self.backend(), starts, right, &numbers)).transpose()?;
+                let alone = kind
+                    .keeps_right()
+                    .then(|| without(self.backend(), starts, right, &numbers, self.len()))
+                    .transpose()?;
                 Join::of(self.backend(), Matches::Listed { right, listing }, alone)
             }
             JoinKind::Semi => self.chosen(left, true),

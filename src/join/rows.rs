@@ -134,9 +134,9 @@ impl<'a, B: Relational> Join<'a, B> {
         if left.len() == len || self.alone.is_empty() {
             return Ok(JoinRowsOn { left, right });
         }
-        let behind = piece_of(backend, &self.alone, first.saturating_sub(matches.len()), len - left.len())?;
-        let left = backend.concat(&left, &backend.filled(behind.len(), NO_ROW)?)?;
-        Ok(JoinRowsOn { left, right: backend.concat(&right, &behind)? })
+        let unmatched = piece_of(backend, &self.alone, first.saturating_sub(matches.len()), len - left.len())?;
+        let left = backend.concat(&left, &backend.filled(unmatched.len(), NO_ROW)?)?;
+        Ok(JoinRowsOn { left, right: backend.concat(&right, &unmatched)? })
     }
 
     /// Creates all rows, in buffers on the device.
@@ -169,19 +169,20 @@ impl<B: Relational> Matches<'_, B> {
     }
 }
 
-/// The rows of all runs except those with these numbers, ascending. Run `i` is `rows[starts[i]..starts[i + 1]]`.
+/// The rows of all runs except those with these numbers, ascending. Run `i` is `rows[starts[i]..starts[i + 1]]`, and
+/// all rows are below `len`.
 pub(super) fn without<B: Relational>(
     backend: &B,
     starts: &B::Buffer<u32>,
     rows: &B::Buffer<u32>,
     (runs, found): &Numbers<B>,
+    len: usize,
 ) -> Result<B::Buffer<u32>> {
     let all = starts.len() - 1;
     let matched = backend.mark(&backend.select(found, true, runs)?, all)?;
     let others = backend.select(&matched, false, &backend.iota(all)?)?;
     let every = backend.filled(bitmap_words(others.len()), u32::MAX)?;
     let others = Listing::of(backend, backend.spans(starts, &others, &every, None)?)?.all_on(backend, rows)?;
-    let len = rows.len();
     backend.select(&backend.mark(&others, len)?, true, &backend.iota(len)?)
 }
 

@@ -143,13 +143,11 @@ pub(crate) fn check_result(rows: u64) -> Result<()> {
     memory::check(rows * 40)
 }
 
-/// The number of rows of a result, if a column can be as long.
-pub(crate) fn check_len(rows: u64) -> Result<usize> {
+/// Rejects results that are too long for a column.
+pub(crate) fn check_len(rows: u64) -> Result<()> {
     let most = u64::from(u32::MAX) - 1;
-    match usize::try_from(rows) {
-        Ok(len) if rows <= most => Ok(len),
-        _ => {
-            Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", requested: rows, most }.into())
-        }
+    if rows <= most {
+        return Ok(());
     }
+    Err(Error::TooLarge { what: "rows of a join (join its left side in parts)", requested: rows, most }.into())
 }

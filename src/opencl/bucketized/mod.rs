@@ -117,10 +117,10 @@ impl OpenCl {
 
 impl Passes<Bucketized> for OpenCl {
     fn build(&self, plan: &BucketizedPlan, keys: &Buffer<u32>, values: &Buffer<u32>) -> Result<(Buffer<u64>, Placed)> {
-        match self.bucketized_by_parts(plan, keys, values)? {
-            // Parts may store several pairs of a key.
-            Some((image, placed)) if placed.duplicates == 0 => Ok((image, placed)),
-            _ => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
+        // Parts may store a key with duplicates more than once: their image is dropped before another is built.
+        match self.bucketized_by_parts(plan, keys, values)?.filter(|(_, placed)| placed.duplicates == 0) {
+            Some(built) => Ok(built),
+            None => filled_and_placed::<Bucketized, _>(self, plan, keys, values),
         }
     }
 

@@ -51,9 +51,9 @@ impl Account {
 }
 
 impl OpenCl {
-    /// An image with these pairs, which may contain several pairs of a key with duplicates. `None` if this strategy is
-    /// not applicable: the plan, the device or its free memory has no space for it, or more pairs left their parts than
-    /// fit the list.
+    /// An image with these pairs. With duplicates, it may store a key more than once. `None` if this strategy is not
+    /// applicable: the plan, the device or its free memory has no space for it, or more pairs left their parts than fit
+    /// the list.
     ///
     /// Six kernels, three small fills and one read of the status; each word of the image is written twice.
     pub(in crate::opencl) fn bucketized_by_parts(

@@ -35,7 +35,9 @@ fn first_rows_of_builds_by_parts_are_those_of_a_map() -> Result<()> {
     let by_parts = cl.with_group(64);
     by_parts.set_build_route(Some(BuildRoute::ByParts));
     let len = if small() { 300 } else { 30_000 };
-    for sort in duplicates::sorts(len, 40) {
+    // The last column has distinct keys.
+    let sorts = duplicates::sorts(len, 40).into_iter().chain([(0, 1, 1)]);
+    for sort in sorts.skip(if small() { 4 } else { 0 }) {
         let mut keys: Vec<u32> = (1..=len as u32).map(|i| i.wrapping_mul(0x9e37_79b1)).collect();
         duplicates::plant(&mut keys, sort);
         let wide: Vec<u64> = keys.iter().map(|&key| u64::from(key) << 20).collect();
@@ -44,10 +46,12 @@ fn first_rows_of_builds_by_parts_are_those_of_a_map() -> Result<()> {
         assert!(FirstRows::build(&by_parts, &keys)?.rows()? == expected, "{sort:?}");
         assert!(FirstRows::build(&by_parts, &wide)?.rows()? == expected, "{sort:?}, 64 bits");
         let left: Vec<u32> = (0..).zip(&expected).filter(|(row, first)| row != *first).map(|(row, _)| row).collect();
-        let duplicates: Vec<u32> = left.iter().map(|&row| keys[row as usize]).collect();
-        let here = ColumnIndex::build(&Cpu::new(), &keys)?.join(&duplicates, JoinKind::Full)?.collect()?;
-        let there = ColumnIndex::build(&by_parts, &keys)?.join(&duplicates, JoinKind::Full)?.collect()?;
-        assert!(here == there, "{sort:?}, a join");
+        let left: Vec<u32> = left.iter().map(|&row| keys[row as usize]).chain([7, 8]).collect();
+        let left_wide: Vec<u64> = left.iter().map(|&key| u64::from(key) << 20).collect();
+        let here = ColumnIndex::build(&Cpu::new(), &keys)?.join(&left, JoinKind::Full)?.collect()?;
+        assert!(ColumnIndex::build(&by_parts, &keys)?.join(&left, JoinKind::Full)?.collect()? == here, "{sort:?}");
+        let there = ColumnIndex::build(&by_parts, &wide)?.join(&left_wide, JoinKind::Full)?.collect()?;
+        assert!(there == here, "{sort:?}, 64 bits");
     }
     Ok(())
 }

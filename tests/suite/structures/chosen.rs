@@ -3,27 +3,33 @@
 
 use std::collections::BTreeMap;
 
-use crate::chosen::{chosen, cuckoo_crowd, plan_of};
+use crate::chosen::{chosen, first, plan_of};
 use crate::common::{devices, holds_exactly, reference};
+use koel::group::FirstRows;
 use koel::{
-    Aggregate, CompactingTable, Cuckoo, Duplicates, Error, HashTable, IdOrder, Load, MultiTable, Sorted, TableBuilder,
-    group,
+    Aggregate, Bucketized, ColumnIndex, CompactingTable, Cuckoo, Duplicates, Error, HashTable, IdOrder, JoinIndex,
+    JoinKind, Load, MultiTable, Sorted, TableBuilder, group,
 };
 
-/// From `src/table/distinct.rs`: the seed, the attempts before it had a fallback, and the slots for this number of
-/// rows.
+/// From `src/table/distinct.rs`: the seed, the attempts, and the slots for this number of rows.
 const SEED: u64 = 0x0064_6973_7469_6e63;
-const ATTEMPTS: u32 = 64;
+const ATTEMPTS: u32 = 4;
 const ROWS: usize = 325;
 const SLOTS: u64 = 407;
 
-/// Five keys for four slots under each of the attempts.
+/// Seventeen keys for two buckets of eight slots under each of the attempts.
 fn crowds() -> Vec<u32> {
-    let scheme = Cuckoo::canonical(4);
-    let keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| cuckoo_crowd(&plan.functions()));
+    let scheme = Bucketized::canonical(8);
+    let keys = chosen(&scheme, SLOTS, SEED, 0..ATTEMPTS, |plan| {
+        let functions = plan.functions();
+        first(17, |key| {
+            let (home, remainder) = functions.home(key);
+            (0..3).all(|turn| functions.bucket(turn, home, remainder) < 2)
+        })
+    });
     for attempt in 0..ATTEMPTS {
         let plan = plan_of(&scheme, SLOTS, SEED, attempt);
-        assert!(reference::<Cuckoo>(&plan, keys.iter().map(|&key| (key, 0))).is_none(), "attempt {attempt}");
+        assert!(reference::<Bucketized>(&plan, keys.iter().map(|&key| (key, 0))).is_none(), "attempt {attempt}");
     }
     keys
 }
@@ -32,7 +38,8 @@ fn crowds() -> Vec<u32> {
 fn chosen_keys_are_distinguished() {
     let keys = crowds();
     let others = ROWS - keys.len();
-    let with_copies: Vec<u32> = keys.iter().copied().chain((0..others).map(|i| keys[7 * i + 3]).rev()).collect();
+    let with_copies: Vec<u32> =
+        keys.iter().copied().chain((0..others).map(|i| keys[(7 * i + 3) % keys.len()]).rev()).collect();
     let distinct: Vec<u32> = keys.iter().copied().chain((0..others as u32).map(|i| u32::MAX - i)).collect();
     assert_eq!(Load::new(0.8).unwrap().slots_for(ROWS as u64), SLOTS);
     for column in [&with_copies, &distinct] {
@@ -46,6 +53,9 @@ fn chosen_keys_are_distinguished() {
             rows.entry(key).or_default().push(value);
         }
         let ascending: Vec<u32> = rows.keys().copied().collect();
+        let first_rows: Vec<u32> = column.iter().map(|key| rows[key][0]).collect();
+        let left: Vec<u32> = column.iter().step_by(2).copied().chain(0..100).collect();
+        let index = JoinIndex::builder(Cuckoo::canonical(4)).build(&koel::Cpu::new(), column).unwrap();
         for device in devices() {
             for (order, unique) in [(IdOrder::FirstSeen, &first), (IdOrder::Ascending, &ascending)] {
                 assert_eq!(&group::unique(&device, column, order).unwrap(), unique);
@@ -57,6 +67,12 @@ fn chosen_keys_are_distinguished() {
                 assert!(groups.keys.iter().zip(&groups.mins).all(|(key, &min)| rows[key][0] == min));
                 let table = CompactingTable::builder(Cuckoo::canonical(4)).ids(order).build(&device, column).unwrap();
                 assert_eq!((&table.unique().unwrap(), table.inverse(column).unwrap()), (unique, ids));
+            }
+            assert_eq!(FirstRows::build(&device, column).unwrap().rows().unwrap(), first_rows);
+            let joined = ColumnIndex::build(&device, column).unwrap();
+            for kind in JoinKind::ALL {
+                let expected = index.join(&left, kind).unwrap().collect().unwrap();
+                assert_eq!(joined.join(&left, kind).unwrap().collect().unwrap(), expected, "{kind}");
             }
             for (rule, at) in [(Duplicates::KeepFirst, 0), (Duplicates::KeepLast, usize::MAX)] {
                 let model = rows.iter().map(|(&key, rows)| (key, rows[at.min(rows.len() - 1)])).collect();

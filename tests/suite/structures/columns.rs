@@ -6,6 +6,7 @@ use crate::common::{devices, size};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::group::FirstRows;
+use koel::scheme::Key;
 use koel::{ColumnIndex, Error, JoinIndex, JoinKind, JoinRows, NO_ROW, join};
 
 /// A 32-bit column, and a 64-bit one with as many distinct keys.
@@ -61,13 +62,20 @@ fn first_rows_are_the_same_on_every_device() {
     }
 }
 
+/// The scheme of an index of this column.
+fn rows_of<K: Key>(_: &[K]) -> K::Rows {
+    K::Rows::default()
+}
+
 /// An index of a column returns the same results as a [`JoinIndex`] on the CPU.
 macro_rules! joins_as {
     ($device:expr, $left:expr, $right:expr, $expected:expr, $kind:expr, $at:expr) => {{
         let (device, left, right, expected): (&Any, &[_], &[_], &JoinRows) = ($device, $left, $right, $expected);
         let (kind, at): (JoinKind, &str) = ($kind, $at);
         let there = device.upload(right).unwrap();
-        for index in [ColumnIndex::build(device, right).unwrap(), ColumnIndex::build_on(device, &there).unwrap()] {
+        let saved = JoinIndex::builder(rows_of($right)).build(device, right).unwrap();
+        let built = [ColumnIndex::build(device, right).unwrap(), ColumnIndex::build_on(device, &there).unwrap()];
+        for index in built.into_iter().chain([ColumnIndex::from(saved)]) {
             assert_eq!((index.len(), index.is_empty()), (right.len(), right.is_empty()), "{at}");
             let found = index.join(left, kind).unwrap();
             let len = expected.left.len();
