@@ -6,7 +6,7 @@
 use koel_cli::input::{Header, ReadOptions, Want};
 use koel_cli::number::Number;
 
-use crate::input::{Read, are_of_one_type, is_detected_by_its_bytes, packed, read};
+use crate::input::{Read, are_of_one_type, is_text, packed, read};
 
 /// The options for reading a text, by the bits of a byte.
 struct Ways {
@@ -36,10 +36,7 @@ pub fn columns(data: &[u8]) {
     let Some((&bits, text)) = data.split_first() else { return };
     let ways = Ways::of(bits);
     let pairs = read(ways.name, text, &ways.options, ways.want);
-    // A FASTA file, or a format other than text.
-    let unmarked = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let is_other = unmarked.trim_ascii_start().starts_with(b">") || text.contains(&0) || is_detected_by_its_bytes(text);
-    if is_other {
+    if text.contains(&0) || !is_text(ways.name, text) {
         return;
     }
     assert_eq!(pairs, slowly(text, &ways), "{}, {:?}", ways.name, ways.options);

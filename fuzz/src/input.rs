@@ -20,6 +20,11 @@ pub(crate) fn read(name: &str, bytes: &[u8], options: &ReadOptions, want: Want) 
     })
 }
 
+/// Whether the command reads a file of that name with these bytes as CSV or TSV.
+pub(crate) fn is_text(name: &str, bytes: &[u8]) -> bool {
+    Input::of(bytes, name.as_ref()).is_ok_and(|input| input.is_text())
+}
+
 /// Whether the format is detected from these first bytes, whatever the name. FASTQ is detected, FASTA is not.
 pub(crate) fn is_detected_by_its_bytes(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();

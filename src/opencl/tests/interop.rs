@@ -1,6 +1,9 @@
 //! Imported and exported handles.
 
-use ocl::core::{self, CommandQueueProperties, ContextInfo, ContextInfoResult, Mem, MemInfo, MemInfoResult};
+use ocl::core::{
+    self, CommandQueueProperties, ContextInfo, ContextInfoResult, DeviceInfo, DeviceInfoResult, Mem, MemInfo,
+    MemInfoResult,
+};
 
 use super::*;
 use crate::opencl::interop::{buffer_from_raw, device_from_raw, raw_context, raw_device, raw_mem, raw_queue};
@@ -28,7 +31,10 @@ fn guest_of(queue: &ocl::Queue) -> Result<OpenCl> {
 
 /// A context and a queue of the crate `ocl`, on the device of the tests.
 fn theirs(cl: &OpenCl) -> (ocl::Context, ocl::Queue) {
-    let context = ocl::Context::builder().devices(cl.0.device).build().expect("a context");
+    let Ok(DeviceInfoResult::Platform(platform)) = core::get_device_info(cl.0.device, DeviceInfo::Platform) else {
+        panic!("a device has a platform")
+    };
+    let context = ocl::Context::builder().platform(platform.into()).devices(cl.0.device).build().expect("a context");
     let queue = ocl::Queue::new(&context, cl.0.device, None).expect("a queue");
     (context, queue)
 }

@@ -153,6 +153,11 @@ impl<'a> Input<'a> {
         self.format.has_sequences()
     }
 
+    /// Whether the format is CSV or TSV.
+    pub fn is_text(&self) -> bool {
+        matches!(self.format, Format::Text { .. })
+    }
+
     /// Reads the file into a sink, in order. Returns a sentence on what was skipped, if anything was.
     pub fn scan(self, options: &ReadOptions, want: Want, sink: &mut dyn Sink) -> Result<Option<String>> {
         let mut feed = Feed::new(sink);
