@@ -31,8 +31,8 @@ pub fn named(data: &[u8]) {
         let size = 1 + usize::from(bits) / NAMES.len();
         let pieces = read(Some(size));
         assert_eq!(shown(&pieces), shown(&table), "in pieces of {size}");
-        // Columns of text keep the types that their fields fit; text in other formats may look like numbers. A file that
-        // consists mostly of zeros is binary.
+        // Columns of text keep the types that their fields fit; text in other formats may look like numbers. A file of
+        // mostly zeros is binary.
         if let Ok(csv) = &table
             && 2 * csv.iter().filter(|&&byte| byte == 0).count() < csv.len().saturating_sub(1)
         {
