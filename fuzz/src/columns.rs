@@ -134,6 +134,8 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
             if byte == b'\n' && !row.is_empty() {
                 rows.push(std::mem::take(&mut row));
             }
+        } else if is_quoted && byte == b' ' {
+            // Spaces may follow a closing quote.
         } else if is_quoted && !(byte == b'\r' && matches!(bytes.peek(), None | Some(b'\n'))) {
             // Text after a closing quote.
             return None;
