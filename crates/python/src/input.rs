@@ -152,7 +152,7 @@ pub(crate) fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
 /// Refuses to compare columns of different extension types, such as periods of months and of days: the values of their
 /// storage have other meanings.
 pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
-    // The name and parameters. Values of the excluded types are compared as their storage is.
+    // The name and parameters. Values of the excluded types are compared by their stored values.
     fn of(field: &Field) -> Option<(&str, &str)> {
         let name = field.extension_type_name().filter(|name| !["arrow.uuid", "arrow.json"].contains(name))?;
         Some((name, field.extension_type_metadata().unwrap_or_default()))

@@ -97,9 +97,9 @@ pub(crate) fn group_by_stream(
     let plan = GroupPlan { by, aggregates, order: order(sort), nulls, limit };
     let table = Picked::new(table, picks);
     let groups = checked(py, &plan, &table)?;
-    // Of key columns the table may say more than their type.
+    // The table's fields of key columns may have metadata, such as an extension type.
     let key = |&at: &usize| plain(table.schema().field(at));
-    // So may it of columns whose values are results, of the same type.
+    // So may those of columns whose values are returned unchanged, with the same type.
     let result = |(of, aggregate): (&Arc<Field>, &Of)| match (aggregate.function, aggregate.column) {
         (Function::Min | Function::Max | Function::First | Function::Last, Some(at))
             if table.schema().field(at).data_type() == of.data_type() =>

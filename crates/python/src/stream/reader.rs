@@ -326,7 +326,7 @@ impl Batch {
     }
 }
 
-/// The rows of batches in one.
+/// One batch with the rows of all these.
 fn one_batch(schema: SchemaRef, batches: &[RecordBatch]) -> koel_arrow::Result<RecordBatch> {
     let column = |(at, field): (usize, &FieldRef)| {
         let chunks = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
