@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use koel::backend::Kernels;
 use koel::device::choose;
 use koel::layout::Layout;
 use koel::scheme::{Kind, Request, Scheme};
@@ -9,7 +10,7 @@ use koel::threads;
 use koel::workload::Picture;
 use koel::{
     AnyScheme, Bucketized, ColumnIndex, CompactingTable, Cpu, Cuckoo, CuckooSet, Duplicates, Fks, FksFamily,
-    HashBackend, HashTable, KeyType, Load, MultiTable, Perfect, Result, RobinHood, Sharded,
+    HashBackend, HashTable, KeyType, Load, MultiTable, Perfect, Result, RobinHood, Runs, Sharded, Sorted,
 };
 
 /// A call that fails, a part of its message, and a call that follows the advice.
@@ -66,27 +67,36 @@ fn retrieve(values: usize) -> Result<()> {
     table.retrieve_into(&[1], &mut [0; 2], &mut vec![0; values]).map(drop)
 }
 
-/// A build of a load that is feasible, though not with every seed.
-fn feasible(seed: u64, attempts: u32) -> Result<()> {
+/// A load that is feasible, though not with every seed.
+const FEASIBLE: usize = 62;
+/// A load that is too high for most seeds.
+const HIGH: usize = 50;
+
+/// A build of 30 pairs with two hash functions.
+fn two_choices(slots: usize, seed: u64, attempts: u32) -> Result<()> {
     let keys: Vec<u32> = (0..30).collect();
-    let builder = HashTable::builder(Cuckoo::canonical(2)).slots(62).seed(seed).attempts(attempts);
+    let builder = HashTable::builder(Cuckoo::canonical(2)).slots(slots).seed(seed).attempts(attempts);
     builder.build(&Cpu::of_caller(), &keys, &keys).map(drop)
 }
 
-/// Whether a build of that load succeeds with the first attempt, for the first seed of which this is so.
-fn with_seed(is_lucky: bool) -> u64 {
-    (0..).find(|&seed| feasible(seed, 1).is_ok() == is_lucky).expect("a seed")
+/// The first seed with which the first attempt of that build succeeds, or fails.
+fn seed(slots: usize, is_lucky: bool) -> u64 {
+    (0..1000).find(|&seed| two_choices(slots, seed, 1).is_ok() == is_lucky).expect("a seed")
 }
 
 /// Keys in one row, whose distances are a divisor of most sides.
-fn crowded(scheme: Perfect) -> Result<()> {
+fn crowded<S: Scheme<Key = u32, Value = u32>>(scheme: S) -> Result<()>
+where
+    Cpu: Runs<S>,
+{
     let line: Vec<u32> = (0..5000).map(|i| 800 * i).collect();
     HashTable::builder(scheme).build(&Cpu::of_caller(), &line, &line).map(drop)
 }
 
 fn sum<V: koel::group::Number>(values: &[V]) -> Result<()> {
     let sum = &[koel::Aggregate::Sum];
-    koel::group::wide::group_by(&Cpu::of_caller(), &[1_u32, 1], values, sum, koel::IdOrder::FirstSeen).map(drop)
+    let keys = vec![1_u32; values.len()];
+    koel::group::wide::group_by(&Cpu::of_caller(), &keys, values, sum, koel::IdOrder::FirstSeen).map(drop)
 }
 
 /// Only the plan, because a table of this size takes gigabytes.
@@ -110,9 +120,36 @@ fn multi(scheme: impl Into<AnyScheme>) -> Result<()> {
     MultiTable::builder(scheme.into()).build(&Cpu::of_caller(), &[1, 2], &[2, 3]).map(drop)
 }
 
+/// Removes a key from the image of a table that is built from all pairs at once, or from the table.
+fn remove(from_table: bool) -> Result<()> {
+    let cpu = Cpu::of_caller();
+    let mut table = HashTable::builder(Sorted).build(&cpu, KEYS, KEYS)?;
+    if from_table {
+        return table.remove(&[1]).map(drop);
+    }
+    let (mut image, keys) = (cpu.clone_buffer(table.image())?, cpu.upload(&[1])?);
+    Kernels::<Sorted>::remove(&cpu, table.plan(), &mut image, &keys).map(drop)
+}
+
 const CASES: &[Case] = &[
-    (|| feasible(with_seed(false), 1), "try another seed", || feasible(with_seed(true), 1)),
-    (|| feasible(with_seed(false), 1), "or allow more attempts", || feasible(with_seed(false), 32)),
+    (
+        || two_choices(FEASIBLE, seed(FEASIBLE, false), 1),
+        "try another seed",
+        || two_choices(FEASIBLE, seed(FEASIBLE, true), 1),
+    ),
+    (
+        || two_choices(FEASIBLE, seed(FEASIBLE, false), 1),
+        "or allow more attempts",
+        || two_choices(FEASIBLE, seed(FEASIBLE, false), 32),
+    ),
+    (
+        || two_choices(HIGH, seed(HIGH, false), 1),
+        "Lower the load, use more slots, a scheme or hash functions for higher loads, or another seed",
+        || two_choices(HIGH, seed(HIGH, true), 1),
+    ),
+    (|| remove(false), "use HashTable::remove", || remove(true)),
+    (|| crowded(Perfect::volume(1 << 31, 1)), "extent or scheme", || crowded(Cuckoo::default())),
+    (|| sum(&[u64::MAX, 1]), "group fewer rows at a time", || sum(&[u64::MAX])),
     (
         || crowded(Perfect::volume(1 << 31, 1)),
         "Use another capacity, sequence, extent",

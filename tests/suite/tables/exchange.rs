@@ -86,4 +86,7 @@ fn a_buffer_of_another_device_is_refused() {
         assert!(matches!(lists.insert_on(keys, values), Err(Error::WrongDevice)));
     }
     assert_eq!(lists.to_pairs().unwrap(), [(1, 2), (1, 3)]);
+    // The advice: upload it where the table is.
+    table.get_on_into(&here, &mut values, &mut found).unwrap();
+    assert_eq!((cpu.download(&values).unwrap(), cpu.download(&found).unwrap()), (vec![2, 0], vec![1]));
 }
