@@ -7,7 +7,7 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch,
     StringArray, StructArray, UInt32Array, UInt64Array,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use koel::{Any, IdOrder, JoinKind};
 
 use crate::leaf::leaves;
@@ -255,6 +255,17 @@ fn columns_of_too_many_rows_are_refused() {
     let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(u32::MAX as usize / 2));
     let error = Column::of_chunks("n", &DataType::Null, vec![nulls; 3]).expect_err("rows").to_string();
     assert!(error.contains("too many rows of a table (give it in parts)"), "{error}");
+}
+
+#[test]
+fn types_that_no_array_has_are_refused() {
+    let groups = |of| {
+        let keys = Keys::new(vec![Column::of_chunks("t", &of, Vec::new()).expect("no rows")]).expect("keys");
+        factorize(&devices()[0], &keys, IdOrder::FirstSeen, NullKeys::Group)
+    };
+    let error = groups(DataType::Time32(TimeUnit::Nanosecond)).expect_err("no such type").to_string();
+    assert!(error.contains("use a type of Arrow's format"), "{error}");
+    assert!(groups(DataType::Time64(TimeUnit::Nanosecond)).expect("a type of Arrow's").is_empty());
 }
 
 #[test]

@@ -280,4 +280,6 @@ fn errors_name_what_is_wrong() {
         let found = wrong.find(&table[0].schema(), table.iter().cloned().map(Ok::<_, Error>), with_kept_rows);
         assert!(found.as_ref().is_err_and(|error| error.to_string().contains(part)), "{part}: {found:?}");
     }
+    let found = Dedup { near, ..base }.find(&table[0].schema(), table.into_iter().map(Ok::<_, Error>), false);
+    assert!(found.is_ok(), "with one device and enough memory: {found:?}");
 }

@@ -156,10 +156,11 @@ fn seeds_under_which_keys_collide_are_skipped() {
     let batch =
         record_batch!(("k", Int64, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 3, 3])).expect("a batch");
     let device = &devices()[0];
-    let with_bits = |bits| {
-        let (schema, options) = (batch.schema(), PreparedOptions::default());
+    let with_seed = |bits, seed| {
+        let (schema, options) = (batch.schema(), PreparedOptions { seed, ..PreparedOptions::default() });
         PreparedJoin::with_hashes(device, &schema, vec![batch.clone()], &["k"], options, bits)
     };
+    let with_bits = |bits| with_seed(bits, 0);
     let right = Keys::of_arrays(&[Arc::clone(batch.column(0))]).expect("keys");
     // Hashes of left keys collide as well: 50 keys share 64 hashes.
     let left: ArrayRef = Arc::new((-20..30).collect::<Int64Array>());
@@ -173,6 +174,11 @@ fn seeds_under_which_keys_collide_are_skipped() {
     }
     assert!(seeds.iter().any(|&seed| seed > 0), "{seeds:?}");
     assert!(matches!(with_bits(3), Err(Error::HashCollisions { first: 0, last: 31 })));
+    // With 5 bits, most of the seeds lead to equal hashes, and a build tries 32 of them.
+    let (built, refused): (Vec<_>, Vec<_>) = (0..64).map(|i| with_seed(5, 32 * i)).partition(Result::is_ok);
+    assert!(!built.is_empty(), "another seed works");
+    let error = refused[0].as_ref().expect_err("equal hashes").to_string();
+    assert!(error.contains("give another seed"), "{error}");
 }
 
 fn bad_file(path: &Path) -> String {
