@@ -293,6 +293,21 @@ def test_advice_works(fails, says, follows):
     try_advice(fails, says, follows)
 
 
+def test_a_result_is_read_outside_of_its_table():
+    said = []
+
+    def batches():
+        try:
+            next(reader)
+        except RuntimeError as error:
+            said.append(str(error))
+        yield from TABLE.to_batches()
+
+    reader = koel.unique_stream(pa.RecordBatchReader.from_batches(TABLE.schema, batches()), "k")
+    assert sum(len(batch) for batch in reader) == 2
+    assert len(said) == 1 and "read the result elsewhere" in said[0]
+
+
 def test_a_reader_is_read_once():
     reader = koel.unique_stream(TABLE, "k")
     assert list(reader)
