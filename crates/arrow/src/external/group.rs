@@ -3,7 +3,7 @@
 //! ```text
 //! morsels           on CPUs, one row per key of the morsel, with mergeable states of the aggregates (preaggregate.rs)
 //! rows of morsels   buffered until they exceed the limit
-//! all buffered      group_by, if all of them fit
+//! all buffered      group_by, if all of them fit; groups of morsels whose keys ascend need no hash table (sorted.rs)
 //! over the limit    partitioned by their keys, and each partition grouped, with the number of each group's first row; the
 //!                   groups are merged in the order of these numbers, or of their keys
 //! too large         a partition that does not fit is partitioned again; rows of one key are aggregated in pieces (fold.rs)
@@ -27,7 +27,7 @@ use super::hash::Hashing;
 use super::merge::{Order, ROWS, merged, merged_in_memory};
 use super::preaggregate::Plan;
 use super::spill::Spill;
-use super::{Batches, Limit, Side, Stage, without_numbers};
+use super::{Batches, Limit, Side, Stage, sorted, without_numbers};
 use crate::aggregate::Function;
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
@@ -130,11 +130,12 @@ impl GroupBy<'_> {
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
         let plan = self.plan(&table.schema);
-        let Some(plan) = plan else { return self.run_rows(table, take) };
+        let Some(plan) = plan else { return self.run_rows(table, None, take) };
         let schema = self.schema(&table.schema)?;
         let by: Vec<usize> = (0..self.by.len()).collect();
         let merge = GroupBy { by: &by, aggregates: &plan.merge, ..*self };
-        let grouped = merge.run_rows(plan.morsels(table), |groups| take(plan.finish(&groups, &schema)?))?;
+        let of_morsels = plan.morsels(table);
+        let grouped = merge.run_rows(of_morsels, Some(&plan), |groups| take(plan.finish(&groups, &schema)?))?;
         Ok(Grouped { rows: plan.rows(), ..grouped })
     }
 
@@ -157,10 +158,11 @@ impl GroupBy<'_> {
         }
     }
 
-    /// As [`run`](Self::run), without grouping morsels first.
+    /// As [`run`](Self::run), without grouping morsels first. If the rows are groups of morsels, `plan` is their plan.
     fn run_rows<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
+        plan: Option<&Plan<'_>>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
         let (side, devices) = (Side::new(&table.schema, self.by.to_vec())?, some(self.devices)?);
@@ -170,8 +172,9 @@ impl GroupBy<'_> {
         let (mut sizes, mut groups) = (Grouped::default(), 0);
         let mut take = |batch: RecordBatch| {
             groups += batch.num_rows() as u64;
-            take(without_numbers(&plain, &batch)?)
+            take(batch)
         };
+        let mut take_numbered = |batch: RecordBatch| take(without_numbers(&plain, &batch)?);
         let limit = self.limit.of(devices, self.aggregates.len()).numbered();
         let each = self.limit.each(devices, self.aggregates.len());
         let hashing = Hashing::new(match self.nulls {
@@ -180,13 +183,20 @@ impl GroupBy<'_> {
         });
         match buffer_or_partition(&side, table, &mut sizes.rows, &limit, hashing, self.watch)? {
             Collected::Buffered(buffered) => {
-                let devices = if buffered.rows < WORTH_DEVICES { &devices[..1] } else { devices };
-                let found = grouping.in_memory(devices, &side, buffered, hashing)?;
-                match &found[..] {
-                    [all] => (0..all.num_rows())
-                        .step_by(ROWS)
-                        .try_for_each(|start| take(all.slice(start, ROWS.min(all.num_rows() - start))))?,
-                    _ => merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take)?,
+                let is_grouped = plan.is_some_and(Plan::are_all_grouped);
+                let sorted = is_grouped.then(|| sorted::merged(&grouping, &side, &plain, &buffered.batches));
+                if let Some(found) = sorted.transpose()?.flatten() {
+                    drop(buffered);
+                    found.into_iter().try_for_each(take)?;
+                } else {
+                    let devices = if buffered.rows < WORTH_DEVICES { &devices[..1] } else { devices };
+                    let found = grouping.in_memory(devices, &side, buffered, hashing)?;
+                    match &found[..] {
+                        [all] => (0..all.num_rows())
+                            .step_by(ROWS)
+                            .try_for_each(|start| take_numbered(all.slice(start, ROWS.min(all.num_rows() - start))))?,
+                        _ => merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take_numbered)?,
+                    }
                 }
             }
             Collected::Partitioned(parts) => {
@@ -197,7 +207,7 @@ impl GroupBy<'_> {
                 sizes.spilled = parts.spill.bytes() + spill.bytes();
                 drop(parts);
                 (self.watch)(Stage::Merging);
-                merged(spill, runs, &schema, &self.in_order(&schema)?, &each, take)?;
+                merged(spill, runs, &schema, &self.in_order(&schema)?, &each, take_numbered)?;
             }
         }
         sizes.groups = groups;

@@ -13,7 +13,8 @@
 //! spill.rs     batches in a file                   spool.rs    tables that are read twice, in memory or in a file
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
 //! flat.rs      columns without dictionaries        memory.rs   whether memory is available
-//! preaggregate.rs, states.rs  groups of morsels        mark.rs     rows whose keys are among right keys
+//! preaggregate.rs, states.rs  groups of morsels        sorted.rs   groups of morsels of a sorted table
+//! mark.rs      rows whose keys are among right keys
 //! ```
 //!
 //! Batches are split by the bytes of their rows; the greatest number of rows only bounds a unit of work.
@@ -58,6 +59,7 @@ mod preaggregate;
 #[cfg(test)]
 mod preaggregate_tests;
 mod right;
+mod sorted;
 mod spill;
 mod spool;
 mod states;

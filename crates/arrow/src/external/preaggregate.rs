@@ -15,8 +15,8 @@
 //!
 //! Counts of distinct values and means of doubles are not supported, because they have no such states; nor are GPUs.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -82,6 +82,8 @@ struct Counts {
     sampled: AtomicU64,
     groups: AtomicU64,
     of_morsels: Mutex<Vec<u64>>,
+    /// Whether rows of a morsel were kept because most had distinct keys, or because a sum was too large.
+    are_kept: AtomicBool,
 }
 
 /// The number of bits of a [`State::Place`] for the row within its morsel.
@@ -184,6 +186,11 @@ impl<'a> Plan<'a> {
         self.counts.rows.load(Relaxed)
     }
 
+    /// Whether the rows of all morsels that ran were grouped.
+    pub(super) fn are_all_grouped(&self) -> bool {
+        !self.counts.are_kept.load(Relaxed)
+    }
+
     /// The number of groups of a batch.
     pub(super) fn groups(&self, batch: &RecordBatch) -> Result<usize> {
         Ok(self.factorized(&self.keys(batch))?.len())
@@ -223,6 +230,7 @@ impl<'a> Plan<'a> {
                 return Ok(merged);
             }
         }
+        self.counts.are_kept.store(true, Relaxed);
         let keys = keys.iter().map(|key| Ok(Arc::clone(&key.chunks()[0])));
         let states = self.states.iter().map(|state| state.of_rows(batch, place));
         batch_of(&self.schema, keys.chain(states).collect::<Result<_>>()?, rows)

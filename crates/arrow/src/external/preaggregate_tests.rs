@@ -89,6 +89,29 @@ fn groups_of_morsels_are_merged_exactly() -> Result<()> {
     Ok(())
 }
 
+/// In a sorted table, only groups at the ends of morsels are merged, and those with several doubles per sum.
+#[test]
+fn groups_of_sorted_tables_are_merged_exactly() -> Result<()> {
+    let (device, limit) = (device(), Limit::new(1 << 40));
+    for (per_key, rows) in [(4, 1000), (4, 1001), (7, 97), (3, 4), (1500, 700), (2, 3000)] {
+        for last in [0, i64::MAX] {
+            let mut columns = table(5).columns().to_vec();
+            let keys = (0..ROWS).map(|row| if row + 1 < ROWS { (row / per_key) as i64 } else { last });
+            columns[0] = Arc::new(keys.collect::<Int64Array>());
+            let names = table(5).schema();
+            let columns = columns.into_iter().zip(names.fields()).map(|(column, field)| (field.name(), column, true));
+            let table = RecordBatch::try_from_iter_with_nullable(columns)?;
+            let aggregates = aggregates(&table);
+            for order in IdOrder::ALL {
+                let of = GroupBy { order, ..first_seen(&device, &aggregates, &limit) };
+                let (found, expected) = (grouped(&of, &table, rows)?, in_memory(&table, &of)?);
+                assert_eq!(found, expected, "{per_key} rows per key, {rows} rows, {order:?}, {last}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn sums_of_doubles_keep_what_cancels() -> Result<()> {
     let (device, limit) = (device(), Limit::new(1 << 40));
