@@ -57,6 +57,19 @@ fn ends_of_ranges_are_keys_like_others() {
     }
 }
 
+/// Texts whose first bytes are equal, and texts that are the start of others.
+#[test]
+fn ascending_texts_have_the_order_of_their_bytes() {
+    let long = "the same first bytes, ";
+    let mut texts: Vec<String> = ["", "\0", "\0\0", "a", "a\0", "a\0b", "ab", "\u{e9}"].map(String::from).to_vec();
+    texts.extend((0..200).flat_map(|i| [format!("{long}{}", i * 7919 % 211), format!("{}{long}", i % 13)]));
+    let column = StringArray::from_iter_values(&texts);
+    let groups = factorize(&devices()[0], &keys(column), IdOrder::Ascending, NullKeys::Group).expect("groups");
+    let found: Vec<&String> = groups.rows.values().iter().map(|&row| &texts[row as usize]).collect();
+    let expected: std::collections::BTreeSet<&String> = texts.iter().collect();
+    assert!(found.iter().copied().eq(expected), "{found:?}");
+}
+
 #[test]
 fn ascending_floats_have_one_zero_and_one_nan() {
     let values = vec![f64::NAN, 1.0, -0.0, -f64::NAN, 0.0, f64::NEG_INFINITY];

@@ -16,6 +16,7 @@
 //! The device stores only hashes. Strings remain in host memory, where they are compared.
 
 use std::collections::HashMap;
+use std::hint::black_box;
 
 use koel::{Any, NO_ROW};
 use rayon::prelude::*;
@@ -31,6 +32,8 @@ use crate::written::{mapped, written};
 const ROUNDS: u64 = 3;
 /// The number of strings that a task processes.
 const CHUNK: usize = 1 << 14;
+/// The number of strings that are read before they are compared.
+const AT_ONCE: usize = 32;
 
 /// An index of a column of strings that finds the first position of a string.
 pub(crate) struct StringNumbers {
@@ -64,10 +67,7 @@ impl StringNumbers {
                 None => {
                     // In the first round, the number of each string is the first position with its hash.
                     of = first_occurrences;
-                    let different = |i: u32| column.get(i) != column.get(of[i as usize]);
-                    let rest: Vec<u32> =
-                        (0..len as u32).into_par_iter().with_min_len(CHUNK).filter(|&i| different(i)).collect();
-                    rest
+                    different(column, column, &of)
                 }
                 Some(strings) => {
                     let mut rest = Vec::new();
@@ -109,19 +109,15 @@ impl StringNumbers {
             if let Some(strings) = &round.strings {
                 found.iter_mut().filter(|first| **first != NO_ROW).for_each(|first| *first = strings[*first as usize]);
             }
-            let differs = |i: u32, first: u32| first != NO_ROW && others.get(i) != self.strings.get(first);
-            let rest: Vec<u32> = match &waiting {
+            let rest = match &waiting {
                 None => {
-                    let all = found.par_iter().enumerate().with_min_len(CHUNK);
-                    let rest = all.map(|(i, &first)| (i as u32, first)).filter(|&(i, first)| differs(i, first));
-                    let rest = rest.map(|(i, _)| i).collect();
                     of = found;
-                    rest
+                    different(others, &self.strings, &of)
                 }
                 Some(strings) => {
                     let mut rest = Vec::new();
                     for (&i, first) in strings.iter().zip(found) {
-                        if differs(i, first) {
+                        if first != NO_ROW && others.get(i) != self.strings.get(first) {
                             rest.push(i);
                         } else {
                             of[i as usize] = first;
@@ -140,6 +136,32 @@ impl StringNumbers {
         }
         Ok(of)
     }
+}
+
+/// The positions of the strings that differ from string `first[position]` of `others`, if that is not [`NO_ROW`].
+///
+/// The strings of `others` are in random places. Those of a few positions are read in one loop before any is compared,
+/// so that the processor waits for several of them at a time.
+fn different(strings: &StringColumn, others: &StringColumn, first: &[u32]) -> Vec<u32> {
+    let of_chunk = |(number, first): (usize, &[u32])| {
+        let (mut rest, mut position) = (Vec::new(), (number * CHUNK) as u32);
+        for first in first.chunks(AT_ONCE) {
+            let mut read: [&[u8]; AT_ONCE] = [&[]; AT_ONCE];
+            for (to, &first) in read.iter_mut().zip(first).filter(|(_, first)| **first != NO_ROW) {
+                *to = others.get(first);
+            }
+            black_box(read.iter().filter_map(|string| string.first()).fold(0, |all, byte| all | byte));
+            for (&first, &other) in first.iter().zip(&read) {
+                let string = strings.get(position);
+                if first != NO_ROW && !std::ptr::eq(string, other) && string != other {
+                    rest.push(position);
+                }
+                position += 1;
+            }
+        }
+        rest
+    };
+    first.par_chunks(CHUNK).enumerate().map(of_chunk).collect::<Vec<Vec<u32>>>().concat()
 }
 
 /// The strings of all pieces of a column. Those of dictionaries are the values; a dictionary that several pieces share
