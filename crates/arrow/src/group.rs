@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
-use arrow_row::{RowConverter, SortField};
+use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 use koel::{Any, Cpu, HashBackend, IdOrder, group};
 use rayon::prelude::*;
@@ -27,6 +27,9 @@ use crate::written::{mapped, written_bits};
 
 /// The number of groups below which they are sorted on the CPU, whatever the device.
 const FEW: usize = 1 << 16;
+
+/// The number of first bytes of a key that are stored with its group while groups are sorted.
+const FIRST: usize = size_of::<u128>();
 
 /// The value under the null that marks a row without a group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
@@ -186,7 +189,7 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
     for (rank, &group) in (0..).zip(&order) {
         ranks[group as usize] = rank;
     }
-    let rows: Vec<u32> = order.iter().map(|&group| groups.rows.value(group as usize)).collect();
+    let rows = mapped(&order, |group| groups.rows.value(group as usize));
     let nulls = groups.codes.nulls().cloned();
     let codes = mapped(groups.codes.values(), |code| ranks.get(code as usize).copied().unwrap_or(NO_GROUP));
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
@@ -238,24 +241,26 @@ fn by_bytes(columns: &[ArrayRef]) -> Result<Vec<u32>> {
     // The order of the bytes is that of the keys, except that Arrow sorts -0 before 0, and a NaN with a sign before all
     // numbers.
     let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
-    let bytes = converter.convert_columns(&columns)?;
+    let groups = columns.first().map_or(0, |column| column.len());
+    let convert = |start: usize| {
+        let piece = |column: &ArrayRef| column.slice(start, CHUNK.min(groups - start));
+        converter.convert_columns(&columns.iter().map(piece).collect::<Vec<ArrayRef>>())
+    };
+    let starts: Vec<usize> = (0..groups).step_by(CHUNK).collect();
+    let chunks = starts.into_par_iter().map(convert).collect::<std::result::Result<Vec<Rows>, _>>()?;
+    let bytes = |group: u32| chunks[group as usize / CHUNK].row(group as usize % CHUNK);
     // The first bytes decide most comparisons, without a read of the row.
-    let mut order: Vec<(u128, u32)> = Vec::new();
-    (0..bytes.num_rows() as u32)
-        .into_par_iter()
-        .map(|group| (first_bytes(bytes.row(group as usize).as_ref()), group))
-        .collect_into_vec(&mut order);
+    let mut order: Vec<([u8; FIRST], u32)> = Vec::new();
+    let with_first = |group| {
+        let (row, mut first) = (bytes(group), [0; FIRST]);
+        let len = row.as_ref().len().min(FIRST);
+        first[..len].copy_from_slice(&row.as_ref()[..len]);
+        (first, group)
+    };
+    (0..groups as u32).into_par_iter().map(with_first).collect_into_vec(&mut order);
     // No two groups have equal keys, so the order is unique.
-    order.par_sort_unstable_by(|(first, a), (other, b)| {
-        first.cmp(other).then_with(|| bytes.row(*a as usize).cmp(&bytes.row(*b as usize)))
+    order.par_sort_unstable_by(|&(first, a), &(other, b)| {
+        u128::from_be_bytes(first).cmp(&u128::from_be_bytes(other)).then_with(|| bytes(a).cmp(&bytes(b)))
     });
     Ok(mapped(&order, |(_, group)| group))
-}
-
-/// A number with the order of the first bytes.
-fn first_bytes(of: &[u8]) -> u128 {
-    let mut first = [0; size_of::<u128>()];
-    let len = of.len().min(first.len());
-    first[..len].copy_from_slice(&of[..len]);
-    u128::from_be_bytes(first)
 }
