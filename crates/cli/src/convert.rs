@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::tables::TableReading;
 use super::tables::read::Source;
 use super::tables::read::several::matching;
-use super::tables::write::{Sink, is_text, output_file};
+use super::tables::write::{Form, Place, Sink, output_file, stdout_form};
 use super::{files, input, out, text};
 
 const EXAMPLES: &str = "\
@@ -20,8 +20,8 @@ are those of all files.
 
 OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream),
 .npy, .ndjson, .csv or .tsv, the last three also with .gz or .zst; `-` is CSV
-on stdout. A column of CSV has the type that fits all its rows, and is written
-unchanged from CSV to CSV; an empty field is a null.
+on stdout, or --format. A column of CSV has the type that fits all its rows, and
+is written unchanged from CSV to CSV; an empty field is a null.
 
 Examples:
   koel convert orders.csv orders.parquet
@@ -48,6 +48,11 @@ pub(crate) struct Args {
     /// Separated by commas.
     #[arg(long, value_name = "NAME,..", value_parser = names::names)]
     columns: Option<Vec<names::List<String>>>,
+    /// Format of `-`: csv, tsv, ndjson, arrows
+    ///
+    /// The default is csv; arrows is an Arrow IPC stream.
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = stdout_form())]
+    format: Option<Form>,
     #[command(flatten)]
     reading: TableReading,
     #[command(flatten)]
@@ -56,6 +61,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let output = Some(args.output.as_path()).filter(|output| output.as_os_str() != "-");
+    let place = Place::of(output, args.format);
+    if let (Some(output), Some(_)) = (output, args.format) {
+        return Err(Failure::Input(format!(
+            "--format is for stdout, and the format of {} is that of its extension: omit --format, or write to `-`",
+            text::path(output)
+        )));
+    }
     let inputs = matching(&args.inputs, &[output])?;
     files::check(&input::paths(&inputs), &[("OUTPUT", output)])?;
     if let (Some(output), [first, _, ..]) = (output, &inputs[..]) {
@@ -65,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     let mut source = Source::open_all(&inputs, &args.reading)?;
     args.reading.check(&[&source])?;
-    if is_text(output) {
+    if place.is_text() {
         source.keep_text(&[]);
     }
     let columns = names::all(args.columns.as_ref());
@@ -73,12 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Columns that the output format cannot store are refused before they are read. Output on stdout is not checked
     // this early.
     let early = match (output, source.schema(columns)?) {
-        (Some(_), Some(schema)) => Some(Sink::create(output, &schema)?),
+        (Some(_), Some(schema)) => Some(Sink::create(place, &schema)?),
         _ => None,
     };
     let progress = Progress::line();
     let table = source.read(columns)?;
-    let mut sink = early.map_or_else(|| Sink::create(output, &table.schema), Ok)?;
+    let mut sink = early.map_or_else(|| Sink::create(place, &table.schema), Ok)?;
     progress.rows(table.rows as u64);
     // If rows go to the terminal, a progress line is not needed.
     let progress = output.is_some().then_some(progress);

@@ -24,7 +24,7 @@ use super::progress::Progress;
 use super::query::limited::Memory;
 use super::tables::read::Source;
 use super::tables::read::several::matching;
-use super::tables::write::{Sink, is_text};
+use super::tables::write::{Form, Sink, stdout_form};
 use super::tables::{TableReading, TextReading};
 use super::{input, text};
 
@@ -130,7 +130,7 @@ struct NearOptions {
 }
 
 /// Where rows go. Keys are not k-mers here, so this has no --letters.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "Output")]
 struct OutputOptions {
     /// Output file, format by extension [default: stdout]
@@ -139,6 +139,12 @@ struct OutputOptions {
     /// extension by commas. All but the first three also with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = options::rows_file())]
     output: Option<PathBuf>,
+    /// Format of stdout: csv, tsv, ndjson, arrows
+    ///
+    /// The default is csv; arrows is an Arrow IPC stream. The format of a file is that of its extension.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "output", hide_possible_values = true)]
+    #[arg(value_parser = stdout_form())]
+    format: Option<Form>,
     /// Print a summary as JSON to stdout
     ///
     /// Requires --output.
@@ -194,7 +200,8 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.check()?;
-    let output = RowOptions { output: args.output.output.clone(), letters: false, json: args.output.json };
+    let OutputOptions { output, format, json } = args.output.clone();
+    let output = RowOptions { output, format, letters: false, json };
     let inputs = matching(&args.inputs, &[args.output.output.as_deref()])?;
     output.check_tables(&input::paths(&inputs), &[])?;
     let devices = args.device.open()?;
@@ -202,7 +209,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let mut source = Source::open_all(&inputs, &reading)?;
     reading.check(&[&source])?;
     // Text of CSV files is compared as it is in the file, even if it looks like numbers.
-    let typed = if is_text(output.output.as_deref()) { Vec::new() } else { others(&source, &args.on) };
+    let typed = if output.place().is_text() { Vec::new() } else { others(&source, &args.on) };
     source.keep_text(&typed);
     let limit = args.memory.limit(false).unwrap_or_else(|| Limit::new(u64::MAX));
     let (progress, start) = (RefCell::new(Some(Progress::line())), Instant::now());
@@ -238,7 +245,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         // If rows go to the terminal, a progress line is not needed.
         progress.take();
     }
-    let mut sink = Sink::within(limit.bytes(), output.output.as_deref(), &schema)?;
+    let mut sink = Sink::within(limit.bytes(), output.place(), &schema)?;
     progress.borrow().iter().for_each(|progress| progress.rows(found.rows));
     for batch in rows {
         let batch = batch?;

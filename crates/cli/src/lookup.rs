@@ -23,7 +23,7 @@ use super::options::{self, Threads};
 use super::output::RowOptions;
 use super::progress::Progress;
 use super::structure::{Types, of_map, of_multi_table, of_numbering_table, of_set, unknown};
-use super::tables::write::{Form, form_of, is_text};
+use super::tables::write::Form;
 use super::{out, text};
 use queries::{Queries, k_of};
 use query::{AllValues, Counts, KeysOfIds, Members, Queried, Queryable, Values};
@@ -162,7 +162,7 @@ impl Args {
 
     /// Whether the output format stores the types of columns, which text does not.
     fn writes_types(&self) -> bool {
-        !is_text(self.output.output.as_deref())
+        !self.output.place().is_text()
     }
 
     /// How keys of this type are written, as k-mers if `k` is given. Without a type, any numbers are accepted.
@@ -183,7 +183,7 @@ impl Args {
             format!("it is for --table map and multi, and {path} is a {} table: omit it", info.contents.name())
         } else if self.count {
             "--count writes no values: omit one of them".into()
-        } else if self.output.output.as_deref().and_then(form_of) == Some(Form::Npy) {
+        } else if self.output.place().form() == Form::Npy {
             "records have names, which are text: write to .csv or .tsv".into()
         } else {
             return Ok(());

@@ -7,6 +7,7 @@ use clap::Args;
 use super::failure::{Failure, Result};
 use super::files::{self, Output};
 use super::out;
+use crate::tables::write::{Form, Place, stdout_form};
 use crate::text::path;
 
 /// The output of rows, and of the summary.
@@ -19,6 +20,12 @@ pub(crate) struct RowOptions {
     /// and names without an extension by commas. All but the first four also with .gz or .zst.
     #[arg(short, long, value_name = "FILE", value_parser = super::options::rows_file())]
     pub(crate) output: Option<PathBuf>,
+    /// Format of stdout: csv, tsv, ndjson, arrows
+    ///
+    /// The default is csv; arrows is an Arrow IPC stream. The format of a file is that of its extension.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "output", hide_possible_values = true)]
+    #[arg(value_parser = stdout_form())]
+    pub(crate) format: Option<Form>,
     /// Write k-mers as letters: A, C, G and T
     #[arg(long)]
     pub(crate) letters: bool,
@@ -30,6 +37,11 @@ pub(crate) struct RowOptions {
 }
 
 impl RowOptions {
+    /// Where rows are written.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::of(self.output.as_deref(), self.format)
+    }
+
     /// For rows of named columns: refuses an output, this one or one of `others`, that is also an input.
     pub(crate) fn check_tables(&self, inputs: &[&Path], others: &[Output<'_>]) -> Result<()> {
         self.check_letters(None)?;

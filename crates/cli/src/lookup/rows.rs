@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Places, letters};
 use crate::number::{Number, Type};
 use crate::output::RowOptions;
-use crate::tables::write::{FLAG, Form, Sink, form_of, is_text};
+use crate::tables::write::{FLAG, Form, Sink};
 
 /// The rows of a batch.
 const BATCH: usize = 1 << 16;
@@ -54,14 +54,14 @@ impl Column {
     }
 
     fn field(self, output: &RowOptions) -> Field {
-        let path = output.output.as_deref();
-        let is_npy = path.and_then(form_of) == Some(Form::Npy);
+        let place = output.place();
+        let is_npy = place.form() == Form::Npy;
         let data_type = match self.shown {
             Shown::Number(kind) => kind.data_type(),
             Shown::AnyNumber => DataType::Decimal128(20, 0),
             Shown::Letters(k) if is_npy => DataType::FixedSizeBinary(k as i32),
             Shown::Letters(_) => DataType::Utf8,
-            Shown::Flag if is_text(path) => DataType::UInt8,
+            Shown::Flag if place.is_text() => DataType::UInt8,
             Shown::Flag => DataType::Boolean,
         };
         let field = Field::new(self.name, data_type, self.misses);
@@ -102,7 +102,7 @@ impl Rows {
             ],
         };
         let schema = Arc::new(Schema::new(fields));
-        let sink = Sink::within(memory.unwrap_or(u64::MAX), output.output.as_deref(), &schema)?;
+        let sink = Sink::within(memory.unwrap_or(u64::MAX), output.place(), &schema)?;
         Ok(Rows { sink, schema, columns, places, queries: Vec::new(), answers: Vec::new(), written: 0 })
     }
 

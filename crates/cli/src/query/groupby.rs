@@ -195,7 +195,7 @@ impl Job<'_> {
             *field = table.field(name)?.clone().with_data_type(field.data_type().clone());
         }
         let schema = schema_of(fields);
-        let mut sink = Sink::create(output.output.as_deref(), &shape.schema(&schema))?;
+        let mut sink = Sink::create(output.place(), &shape.schema(&schema))?;
         let progress = pieces::progress_of(progress, output, rows as u64);
         pieces::write(&mut sink, rows, &shape, |range| {
             let columns = groups.columns().iter().map(|column| column.slice(range.start, range.len())).collect();

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
 use crate::tables::read::several::matching;
-use crate::tables::write::{Sink, is_text};
+use crate::tables::write::Sink;
 use crate::text;
 
 const EXAMPLES: &str = "\
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         Failure::Input(format!("--columns does not list `{name}`, which marks the rows whose key occurs: add it"))
     })?;
     shown.remove(at);
-    if is_text(args.output.output.as_deref()) {
+    if args.output.place().is_text() {
         table_source.keep_text(&On::sides(&on)[0]);
     }
     let job = Job {
@@ -179,7 +179,7 @@ impl Job<'_> {
         let mut fields = picked.fields().to_vec();
         fields.insert(self.at, Field::new(self.name, DataType::Boolean, false));
         let schema = schema_of(fields);
-        let mut sink = Sink::create(self.output.output.as_deref(), &schema)?;
+        let mut sink = Sink::create(self.output.place(), &schema)?;
         let progress = pieces::progress_of(progress, self.output, table.rows() as u64);
         pieces::write(&mut sink, table.rows(), &Shape::default(), |range| {
             // Row numbers of keys are 32 bits wide.

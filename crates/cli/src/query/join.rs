@@ -33,7 +33,7 @@ use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::read::rows::{self, KEY, LEFT, Payload, RIGHT};
-use crate::tables::write::{Sink, is_text};
+use crate::tables::write::Sink;
 use crate::text;
 
 /// Which columns are compared, and which are returned.
@@ -155,7 +155,7 @@ impl Job<'_> {
         progress.say(format!("looking up {}", text::counted(left.rows() as u64, "row")));
         let start = Instant::now();
         let result = Assembly::of(&outs, &left, &right, self.on)?;
-        let mut sink = Sink::create(self.output.output.as_deref(), &shape.schema(&result.schema))?;
+        let mut sink = Sink::create(self.output.place(), &shape.schema(&result.schema))?;
         let (mut progress, mut begun) = (Some(progress), None);
         index.join_pieces(
             &left_keys,
@@ -207,7 +207,7 @@ impl Job<'_> {
             Reading::Named(reading) => {
                 let mut left = Source::open_all(self.left, reading)?;
                 let mut right = Source::open_all(self.right, reading)?;
-                if is_text(self.output.output.as_deref()) {
+                if self.output.place().is_text() {
                     let [of_left, of_right] = On::sides(self.on);
                     left.keep_text(&of_left);
                     right.keep_text(&of_right);

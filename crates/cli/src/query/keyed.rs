@@ -16,7 +16,6 @@ use crate::output::RowOptions;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
 use crate::tables::read::rows::{self, Payload, VALUE};
-use crate::tables::write::is_text;
 
 /// Whether rows with a null in their key are dropped.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -100,7 +99,7 @@ impl KeyedTable<'_> {
         };
         let mut source = Source::open_all(self.inputs, reading)?;
         reading.check(&[&source])?;
-        if is_text(self.output.output.as_deref()) {
+        if self.output.place().is_text() {
             source.keep_text(&wanted_columns(aggregated, self.by));
         }
         Ok((devices, source))

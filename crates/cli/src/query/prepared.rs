@@ -35,7 +35,7 @@ use crate::out;
 use crate::progress::Progress;
 use crate::tables::read::stream::Stream;
 use crate::tables::read::{Source, wanted};
-use crate::tables::write::{Sink, is_text};
+use crate::tables::write::Sink;
 use crate::tables::{Table, TableReading, kind_of};
 use crate::text;
 
@@ -148,7 +148,7 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
         return Err(Failure::Input(format!("--nulls-equal: nulls are not equal in {}: {advice}", text::path(with))));
     }
     let mut source = Source::open_all(job.left, reading)?;
-    if is_text(job.output.output.as_deref()) {
+    if job.output.place().is_text() {
         source.keep_text(&on);
     }
     reading.check(&[&source])?;
@@ -174,7 +174,7 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
     let assembly = Assembly::of(&outs, stream.schema(), &prepared)?;
     let keys = on.iter().map(|name| place(stream.schema(), name)).collect::<Result<Vec<_>>>()?;
     let shape = Shape::default();
-    let mut sink = Sink::create(job.output.output.as_deref(), &assembly.schema)?;
+    let mut sink = Sink::create(job.output.place(), &assembly.schema)?;
     let mut progress = Some(progress).filter(|_| job.output.output.is_some());
     let mut rows = 0;
     for left in stream {

@@ -21,7 +21,7 @@ use crate::number::{Number, Type};
 use crate::output::RowOptions;
 use crate::tables::read::Source;
 use crate::tables::read::rows::{KEY, LEFT, RIGHT};
-use crate::tables::write::{FLAG, Form, form_of};
+use crate::tables::write::{FLAG, Form};
 
 /// How columns of a result are converted before they are written.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Shape {
     pub(super) fn of(source: &Source, output: &RowOptions) -> Shape {
         let Some(rows) = source.unnamed_rows() else { return Shape::default() };
         let counts = if Type::of_count(rows) == Type::U32 { DataType::UInt32 } else { DataType::UInt64 };
-        let is_npy = output.output.as_deref().and_then(form_of) == Some(Form::Npy);
+        let is_npy = output.place().form() == Form::Npy;
         Shape { letters: source.letters().filter(|_| output.letters), counts: Some(counts), is_npy, flags: Vec::new() }
     }
 

@@ -18,7 +18,7 @@ use super::{Picked, Shape, check_distinct, integers, pieces};
 use crate::failure::{Result, Verdict};
 use crate::options::names::{self, List};
 use crate::progress::Progress;
-use crate::tables::write::{Flushed, Sink};
+use crate::tables::write::{Flushed, Place, Sink};
 use crate::text;
 
 /// Which columns make the key, and which are returned.
@@ -125,7 +125,7 @@ impl Job<'_> {
         if output.output.is_none() {
             inverse.take().map(Flushed::finish).transpose()?;
         }
-        let mut sink = Sink::create(output.output.as_deref(), &shape.schema(&schema))?;
+        let mut sink = Sink::create(output.place(), &shape.schema(&schema))?;
         let progress = pieces::progress_of(progress, output, keys.len() as u64);
         pieces::write(&mut sink, keys.len(), &shape, |range| {
             let mut columns = keys.slice(range.clone())?;
@@ -193,7 +193,7 @@ impl Shown {
 /// Writes the id of each row's key; null for rows that were dropped.
 fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
     let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
-    let mut sink = Sink::create(Some(path), &schema)?;
+    let mut sink = Sink::create(Place::File(path), &schema)?;
     pieces::write(&mut sink, codes.len(), &Shape::default(), |range| {
         batch(&schema, vec![Arc::new(codes.slice(range.start, range.len()))], range.len())
     })?;

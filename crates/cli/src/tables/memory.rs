@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::TableReading;
 use super::read::Source;
-use super::write::{Sink, csv_of_table};
+use super::write::{Place, Sink, csv_of_table};
 use crate::failure::Result;
 use crate::input::Input;
 
@@ -22,7 +22,7 @@ pub fn csv_of(name: &str, bytes: &[u8], piece: Option<usize>) -> Result<Vec<u8>>
 /// The error that the command reports.
 pub fn write(csv: &[u8], path: &Path) -> Result<()> {
     let table = source("x.csv", csv, None)?.read(None)?;
-    let mut sink = Sink::create(Some(path), &table.schema)?;
+    let mut sink = Sink::create(Place::File(path), &table.schema)?;
     table.batches.iter().try_for_each(|batch| sink.write(batch))?;
     sink.finish().map(drop)
 }

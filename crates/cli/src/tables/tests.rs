@@ -11,7 +11,7 @@ use arrow_schema::Field;
 use arrow_select::concat::concat_batches;
 
 use super::read::Source;
-use super::write::Sink;
+use super::write::{Place, Sink};
 use super::*;
 
 /// One row per case, with a column of every type that can be written as text.
@@ -66,7 +66,7 @@ fn stream(path: &Path) -> std::result::Result<Table, String> {
 }
 
 pub(super) fn write(path: &Path, batches: &[RecordBatch]) -> std::result::Result<(), String> {
-    let sink = Sink::create(Some(path), &batches[0].schema());
+    let sink = Sink::create(Place::File(path), &batches[0].schema());
     let mut sink = sink.map_err(|failure| failure.to_string())?;
     for batch in batches {
         sink.write(batch).map_err(|failure| failure.to_string())?;

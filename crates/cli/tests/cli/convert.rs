@@ -37,6 +37,39 @@ fn a_table_goes_through_all_formats() {
 }
 
 #[test]
+fn rows_on_stdout_have_the_bytes_of_a_file() {
+    let folder = Folder::new();
+    folder.file("a.csv", TEXT);
+    folder.file("numbers.csv", "1,7\n2,8\n1,9\n");
+    folder.ok("build numbers.csv --duplicates first -o t.koel -q");
+    for format in ["csv", "tsv", "ndjson", "arrows"] {
+        folder.ok(&format!("convert a.csv file.{format} -q"));
+        let read = folder.command(&format!("convert a.csv - --format {format}")).output().unwrap();
+        assert!(read.stdout == folder.bytes(&format!("file.{format}")), "convert, {format}: {read:?}");
+        for command in [
+            "join a.csv a.csv --on id --how left",
+            "join a.csv a.csv --on id --memory 64Mi",
+            "groupby a.csv --by day --agg count,sum:price",
+            "groupby numbers.csv",
+            "unique a.csv --on name --counts",
+            "unique a.csv --on name --memory 64Mi",
+            "isin a.csv a.csv --on id",
+            "dedup a.csv --on name",
+            "lookup t.koel numbers.csv",
+        ] {
+            folder.ok(&format!("{command} -o file.{format} -q"));
+            let read = folder.command(&format!("{command} --format {format}")).output().unwrap();
+            assert!(read.stdout == folder.bytes(&format!("file.{format}")), "{command}, {format}: {read:?}");
+        }
+    }
+    folder.all_refused(&[
+        ("convert a.csv b.csv --format tsv", "omit --format, or write to `-`"),
+        ("unique a.csv --on id -o b.csv --format tsv", "cannot be used with"),
+        ("unique a.csv --on id --format parquet", "[possible values: csv, tsv, ndjson, arrows]"),
+    ]);
+}
+
+#[test]
 fn threads_change_nothing_but_the_time() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n".to_owned() + &(0..200_000).map(|i| format!("{i},{}.5\n", i % 9)).collect::<String>());

@@ -29,7 +29,7 @@ use crate::failure::{Failure, Result, Verdict};
 use crate::options;
 use crate::progress::Progress;
 use crate::tables::read::Source;
-use crate::tables::write::Flushed;
+use crate::tables::write::{Flushed, Place};
 
 pub(in super::super) fn run(
     job: &Job<'_>,
@@ -169,7 +169,7 @@ impl Inverse<'_> {
         // Ids that fit have 32 bits, as without a limit, where they always fit.
         let of_ids = if count <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
         let ids = schema_of(vec![Field::new("id", of_ids.clone(), drops)]);
-        let mut results = self.watched.results_in(Some(path), &ids, self.limit)?;
+        let mut results = self.watched.results_in(Place::File(path), &ids, self.limit)?;
         let written = join.run(table, groups.batches(), |rows| {
             let narrow = rows.column(0).as_primitive::<arrow_array::types::UInt64Type>();
             let column: Arc<dyn Array> = match of_ids {

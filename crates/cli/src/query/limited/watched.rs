@@ -1,7 +1,6 @@
 //! The output of results, and the progress line during other work.
 
 use std::cell::RefCell;
-use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -11,7 +10,7 @@ use super::super::columns::batch;
 use crate::failure::Result;
 use crate::output::RowOptions;
 use crate::progress::Progress;
-use crate::tables::write::{Flushed, Sink};
+use crate::tables::write::{Flushed, Place, Sink};
 
 /// The line of progress.
 pub(super) struct Watched<'a> {
@@ -39,20 +38,25 @@ impl<'a> Watched<'a> {
 
     /// Creates an output for rows with this schema.
     pub(super) fn results(&self, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
-        self.results_in(self.output.output.as_deref(), schema, limit)
+        self.results_in(self.output.place(), schema, limit)
     }
 
-    /// As `results`, in this file.
-    pub(super) fn results_in(&self, path: Option<&Path>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
+    /// As `results`, in this place.
+    pub(super) fn results_in(&self, place: Place<'a>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
         // On stdout, nothing is written before the first row, because an error may still occur.
-        let sink = path.map(|path| Sink::within(limit.bytes(), Some(path), schema)).transpose()?;
-        Ok(Results { progress: &self.progress, sink, schema: SchemaRef::clone(schema), memory: limit.bytes() })
+        let sink = match place {
+            Place::Stdout(_) => None,
+            Place::File(_) => Some(Sink::within(limit.bytes(), place, schema)?),
+        };
+        let (progress, schema) = (&self.progress, SchemaRef::clone(schema));
+        Ok(Results { progress, place, sink, schema, memory: limit.bytes() })
     }
 }
 
 /// An output of rows.
 pub(super) struct Results<'a> {
     progress: &'a RefCell<Option<Progress>>,
+    place: Place<'a>,
     /// The sink of stdout is opened with the first rows.
     sink: Option<Sink>,
     schema: SchemaRef,
@@ -74,7 +78,7 @@ impl Results<'_> {
         self.sink.take().map_or_else(
             || {
                 self.progress.take();
-                Sink::within(self.memory, None, &self.schema)
+                Sink::within(self.memory, self.place, &self.schema)
             },
             Ok,
         )

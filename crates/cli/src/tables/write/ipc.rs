@@ -8,7 +8,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::blocks::{Blocks, Size};
-use super::write_back::WriteBack;
+use super::packed::Output;
 use super::{Unwritten, unknown};
 
 /// The maximum size of a batch of the file.
@@ -20,18 +20,18 @@ pub(super) struct Writer {
 }
 
 enum Form {
-    File(FileWriter<BufWriter<WriteBack>>),
-    Stream(StreamWriter<BufWriter<WriteBack>>),
+    File(FileWriter<BufWriter<Output>>),
+    Stream(StreamWriter<BufWriter<Output>>),
 }
 
 impl Writer {
-    pub(super) fn file(file: WriteBack, schema: &SchemaRef) -> Result<Writer, Unwritten> {
-        let form = Form::File(FileWriter::try_new(BufWriter::new(file), schema)?);
+    pub(super) fn file(output: Output, schema: &SchemaRef) -> Result<Writer, Unwritten> {
+        let form = Form::File(FileWriter::try_new(BufWriter::new(output), schema)?);
         Ok(Writer { blocks: Blocks::new(schema, BLOCK), form })
     }
 
-    pub(super) fn stream(file: WriteBack, schema: &SchemaRef) -> Result<Writer, Unwritten> {
-        let form = Form::Stream(StreamWriter::try_new(BufWriter::new(file), schema)?);
+    pub(super) fn stream(output: Output, schema: &SchemaRef) -> Result<Writer, Unwritten> {
+        let form = Form::Stream(StreamWriter::try_new(BufWriter::new(output), schema)?);
         Ok(Writer { blocks: Blocks::new(schema, BLOCK), form })
     }
 
@@ -41,12 +41,12 @@ impl Writer {
 
     pub(super) fn finish(mut self) -> Result<(), Unwritten> {
         self.blocks.finish(|block| Ok::<_, Unwritten>(self.form.write(&block.batch()?)?))?;
-        // The writer writes the footer before it returns the file.
-        let mut file = match self.form {
+        // The writer writes the footer before it returns the output.
+        let mut output = match self.form {
             Form::File(writer) => writer.into_inner()?,
             Form::Stream(writer) => writer.into_inner()?,
         };
-        Ok(file.flush()?)
+        Ok(output.flush()?)
     }
 }
 

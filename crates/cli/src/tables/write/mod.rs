@@ -1,4 +1,4 @@
-//! Writes tables, one batch at a time. The extension of the output determines the format; stdout is CSV.
+//! Writes tables, one batch at a time. The extension of a file determines the format; on stdout, an option does.
 //!
 //! ```text
 //! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
@@ -45,6 +45,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use koel::file::WholeFile;
 
@@ -90,9 +91,43 @@ pub(crate) fn form_of(path: &Path) -> Option<Form> {
     }
 }
 
-/// Whether a table is written as text to this output; stdout if there is no path.
-pub(crate) fn is_text(output: Option<&Path>) -> bool {
-    output.is_none_or(|path| matches!(form_of(path), Some(Form::Text { .. })))
+/// Where rows are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    Stdout(Form),
+    /// A file, whose extension determines the format.
+    File(&'a Path),
+}
+
+impl<'a> Place<'a> {
+    /// This file; stdout in this format, or as CSV, if there is none.
+    pub(crate) fn of(file: Option<&'a Path>, stdout: Option<Form>) -> Self {
+        file.map_or(Place::Stdout(stdout.unwrap_or(CSV)), Place::File)
+    }
+
+    pub(crate) fn form(self) -> Form {
+        match self {
+            Place::Stdout(form) => form,
+            // Other extensions were refused when options were parsed.
+            Place::File(path) => form_of(path).unwrap_or(CSV),
+        }
+    }
+
+    /// Whether rows are written as text, without types.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self.form(), Form::Text { .. })
+    }
+}
+
+/// The format of stdout, unless another one is requested.
+const CSV: Form = Form::Text { delimiter: b',', packing: Packing::Not };
+
+/// The formats of stdout, by their extension.
+pub(crate) const STDOUT_FORMS: [&str; 4] = ["csv", "tsv", "ndjson", "arrows"];
+
+/// The parser of a format of stdout.
+pub(crate) fn stdout_form() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(STDOUT_FORMS).map(|name| form_of(&Path::new("x").with_extension(name)).unwrap_or(CSV))
 }
 
 /// Parses the name of an output.
@@ -144,24 +179,26 @@ impl From<io::Error> for Unwritten {
 
 impl Sink {
     /// Creates a file, or uses stdout, for batches with this schema.
-    pub(crate) fn create(path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
-        Sink::within(u64::MAX, path, schema)
+    pub(crate) fn create(place: Place<'_>, schema: &SchemaRef) -> Result<Sink> {
+        Sink::within(u64::MAX, place, schema)
     }
 
     /// As `create`, with a memory limit in bytes, on which the output does not depend.
-    pub(crate) fn within(memory: u64, path: Option<&Path>, schema: &SchemaRef) -> Result<Sink> {
+    pub(crate) fn within(memory: u64, place: Place<'_>, schema: &SchemaRef) -> Result<Sink> {
         // Encoders do not check allocations.
         end_when_short();
-        let Some(path) = path else {
-            let stdout = Box::new(io::stdout());
-            let writer = csv::writer(stdout, schema, b',', Packing::Not, memory).map_err(|why| failed(None, why))?;
-            return Ok(Sink { writer: Writer::Lines(writer), target: None, rows: 0 });
+        let (target, file) = match place {
+            Place::Stdout(_) => (None, None),
+            Place::File(path) => {
+                let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
+                (Some(Target { path: path.into(), file: whole }), Some(file))
+            }
         };
-        // Other extensions were refused when options were parsed.
-        let form = form_of(path).unwrap_or(Form::Text { delimiter: b',', packing: Packing::Not });
-        let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
-        let target = Some(Target { path: path.into(), file: whole });
-        let writer = guarded(|| Writer::new(form, file, schema, memory)).map_err(|why| failed(target.as_ref(), why))?;
+        let writer = guarded(|| match file {
+            None => Writer::rows(place.form(), Box::new(io::stdout()), schema, memory),
+            Some(file) => Writer::new(place.form(), file, schema, memory),
+        });
+        let writer = writer.map_err(|why| failed(target.as_ref(), why))?;
         Ok(Sink { writer, target, rows: 0 })
     }
 
@@ -225,14 +262,27 @@ impl Writer {
                 let advice = "build it with `--features parquet`";
                 return Err(Unwritten::Because(format!("this koel was built without Parquet: {advice}")));
             }
-            Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(WriteBack::new(file), schema)?)),
-            Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(WriteBack::new(file), schema)?)),
+            Form::IpcFile => Writer::Ipc(Box::new(ipc::Writer::file(Box::new(WriteBack::new(file)), schema)?)),
             Form::Npy => Writer::Npy(npy::Writer::new(file, schema)?),
-            Form::Ndjson { packing } => {
-                Writer::Lines(ndjson::writer(Box::new(WriteBack::new(file)), schema, packing, memory)?)
-            }
+            _ => return Writer::rows(form, Box::new(WriteBack::new(file)), schema, memory),
+        })
+    }
+
+    /// A writer in a format that is written from its beginning to its end, and so needs no file.
+    fn rows(
+        form: Form,
+        output: packed::Output,
+        schema: &SchemaRef,
+        memory: u64,
+    ) -> std::result::Result<Writer, Unwritten> {
+        Ok(match form {
+            Form::IpcStream => Writer::Ipc(Box::new(ipc::Writer::stream(output, schema)?)),
+            Form::Ndjson { packing } => Writer::Lines(ndjson::writer(output, schema, packing, memory)?),
             Form::Text { delimiter, packing } => {
-                Writer::Lines(csv::writer(Box::new(WriteBack::new(file)), schema, delimiter, packing, memory)?)
+                Writer::Lines(csv::writer(output, schema, delimiter, packing, memory)?)
+            }
+            Form::Parquet | Form::IpcFile | Form::Npy => {
+                return Err(Unwritten::Because("this format needs a file: give -o".into()));
             }
         })
     }

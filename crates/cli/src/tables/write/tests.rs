@@ -87,7 +87,8 @@ fn batches(seed: u64) -> Vec<RecordBatch> {
 fn written(path: &Path, memory: u64, batches: &[RecordBatch], columns: &[usize]) -> Vec<u8> {
     let of = |batch: &RecordBatch| batch.project(columns).expect("columns");
     let ok = |failure: Failure| -> ! { panic!("{}: {failure}", path.display()) };
-    let mut sink = Sink::within(memory, Some(path), &of(&batches[0]).schema()).unwrap_or_else(|failure| ok(failure));
+    let mut sink =
+        Sink::within(memory, Place::File(path), &of(&batches[0]).schema()).unwrap_or_else(|failure| ok(failure));
     batches.iter().for_each(|batch| sink.write(&of(batch)).unwrap_or_else(|failure| ok(failure)));
     sink.finish().unwrap_or_else(|failure| ok(failure));
     std::fs::read(path).expect("a file")
@@ -158,7 +159,7 @@ fn columns_that_a_format_does_not_hold_are_refused() {
         for name in ["t.parquet", "t.arrow", "t.csv", "t.npy"].into_iter().filter(|name| form_is_built(name)) {
             let path = folder.path().join(name);
             let write = || {
-                let mut sink = Sink::create(Some(&path), &batch.schema())?;
+                let mut sink = Sink::create(Place::File(&path), &batch.schema())?;
                 sink.write(&batch)?;
                 sink.finish()
             };
@@ -183,7 +184,7 @@ fn bytes_that_are_not_text_are_not_written_to_npy() {
         let column = FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).expect("of one width");
         let batch = RecordBatch::try_from_iter([("b", Arc::new(column) as ArrayRef)]).expect("a column");
         let write = || {
-            let mut sink = Sink::create(Some(&path), &batch.schema())?;
+            let mut sink = Sink::create(Place::File(&path), &batch.schema())?;
             sink.write(&batch)?;
             sink.finish()
         };
