@@ -176,6 +176,14 @@ impl SumStates {
         self.result(group, |sum, unit| signed(sum < 0, nearest(sum.unsigned_abs(), unit, false)), ExactSum::sum)
     }
 
+    /// The sum of a group, if it is a double without being rounded, and the group has no leftovers.
+    pub fn exact(&self, group: usize) -> Option<f64> {
+        let sum = self.sums[group].unsigned_abs();
+        let odd = sum >> sum.trailing_zeros().min(u128::BITS - 1);
+        let has_leftovers = matches!(self.leftovers.get(group), Some(Some(_)));
+        (!has_leftovers && odd >> f64::MANTISSA_DIGITS == 0).then(|| self.sum(group)).filter(|sum| sum.is_finite())
+    }
+
     /// The sum of a group divided by `count`, rounded once. NaN if the count is 0.
     pub fn mean(&self, group: usize, count: u64) -> f64 {
         self.result(group, |sum, unit| quotient(sum, unit, count), |all| all.mean(count))

@@ -21,6 +21,7 @@ use koel::{Aggregate, Any, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::external::merged;
 use crate::group::{Factorized, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
 use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, last_rows, present};
@@ -51,6 +52,9 @@ pub enum Function {
     First,
     /// The value of the last row, which may be null.
     Last,
+    /// The sum of exact sums (`external/exact_sums.rs`), which is one too.
+    #[doc(hidden)]
+    ExactSum,
 }
 
 impl Function {
@@ -77,6 +81,7 @@ impl Function {
             Function::DistinctCount => "nunique",
             Function::First => "first",
             Function::Last => "last",
+            Function::ExactSum => "exact sum",
         }
     }
 }
@@ -221,6 +226,7 @@ pub(crate) fn aggregated(
         }
         Function::First => return take(column, &groups.rows),
         Function::Last => return take(column, &last_rows(ids, groups.len())),
+        Function::ExactSum => return merged(column, groups),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
             // A struct that contains a null counts as a value; a null struct does not.

@@ -31,6 +31,9 @@ const FEW: usize = 1 << 16;
 /// The number of first bytes of a key that are stored with its group while groups are sorted.
 const FIRST: usize = size_of::<u128>();
 
+/// The number of keys that are converted to bytes at a time.
+const CONVERTED: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
+
 /// The value under the null that marks a row without a group.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
@@ -243,12 +246,12 @@ fn by_bytes(columns: &[ArrayRef]) -> Result<Vec<u32>> {
     let columns = columns.iter().map(canonical).collect::<Result<Vec<ArrayRef>>>()?;
     let groups = columns.first().map_or(0, |column| column.len());
     let convert = |start: usize| {
-        let piece = |column: &ArrayRef| column.slice(start, CHUNK.min(groups - start));
+        let piece = |column: &ArrayRef| column.slice(start, CONVERTED.min(groups - start));
         converter.convert_columns(&columns.iter().map(piece).collect::<Vec<ArrayRef>>())
     };
-    let starts: Vec<usize> = (0..groups).step_by(CHUNK).collect();
+    let starts: Vec<usize> = (0..groups).step_by(CONVERTED).collect();
     let chunks = starts.into_par_iter().map(convert).collect::<std::result::Result<Vec<Rows>, _>>()?;
-    let bytes = |group: u32| chunks[group as usize / CHUNK].row(group as usize % CHUNK);
+    let bytes = |group: u32| chunks[group as usize / CONVERTED].row(group as usize % CONVERTED);
     // The first bytes decide most comparisons, without a read of the row.
     let mut order: Vec<([u8; FIRST], u32)> = Vec::new();
     let with_first = |group| {

@@ -19,9 +19,10 @@ type of a column is one that fits the rows of all files; of NDJSON, the columns
 are those of all files.
 
 OUTPUT has the format of its extension: .parquet, .arrow, .arrows (a stream),
-.npy, .ndjson, .csv or .tsv, the last three also with .gz or .zst; `-` is CSV
-on stdout, or --format. A column of CSV has the type that fits all its rows, and
-is written unchanged from CSV to CSV; an empty field is a null.
+.npy, .ndjson, .csv or .tsv, the last three also with .gz or .zst; `-` is
+stdout: CSV, or what --format selects. A column of CSV has the type that fits
+all its rows, and is written unchanged from CSV to CSV; an empty field is a
+null.
 
 Examples:
   koel convert orders.csv orders.parquet

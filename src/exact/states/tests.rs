@@ -32,8 +32,33 @@ fn merged_sums_and_means_are_the_nearest_doubles() {
                 if count > 0 {
                     assert_eq!(found.mean(0, count).to_bits(), sum.mean(count).to_bits(), "{values:?}");
                 }
+                if let Some(exact) = found.exact(0) {
+                    let mut rest = found.clone();
+                    rest.add([(0, -exact)].into_iter());
+                    assert_eq!((exact.to_bits(), rest.sum(0)), (sum.sum().to_bits(), 0.0), "{values:?}");
+                }
             }
         }
+    }
+}
+
+#[test]
+fn sums_that_are_doubles_are_exact() {
+    let exact = |values: &[f64]| merged(&[values], 0.0).exact(0);
+    for (values, expected) in [
+        (&[][..], Some(0.0)),
+        (&[-0.0], Some(0.0)),
+        (&[0.1], Some(0.1)),
+        (&[-5e-324], Some(-5e-324)),
+        // No window contains the greatest exponents.
+        (&[f64::MAX], None),
+        (&[1.5, 2.25], Some(3.75)),
+        (&[1.0, 1e-16], None),
+        (&[f64::MAX, f64::MAX], None),
+        (&[f64::INFINITY], None),
+        (&[f64::NAN], None),
+    ] {
+        assert_eq!(exact(values).map(f64::to_bits), expected.map(f64::to_bits), "{values:?}");
     }
 }
 

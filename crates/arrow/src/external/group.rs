@@ -115,9 +115,10 @@ impl GroupBy<'_> {
     /// iterator of the table; all threads of rayon's pool run morsels.
     ///
     /// Cost: on CPUs, the rows of each morsel are grouped first, unless most of them have distinct keys. If the
-    /// resulting groups, or all rows, fit the limit, the rest is [`group_by`](crate::group_by). Otherwise each row is
-    /// also written to a temporary file and read back, once for every factor of 32 between the table and the limit, and
-    /// each group once.
+    /// resulting groups, or all rows, fit the limit, the rest is [`group_by`](crate::group_by); but if the groups of
+    /// all morsels ascend by one key column of a primitive type, hardly any of them are grouped again. Otherwise each
+    /// row is also written to a temporary file and read back, once for every factor of 32 between the table and the
+    /// limit, and each group once.
     ///
     /// # Errors
     /// As [`group_by`](crate::group_by); an [`Error::Overflow`] names one of the groups whose sum does not fit, and in

@@ -14,7 +14,7 @@
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
 //! flat.rs      columns without dictionaries        memory.rs   whether memory is available
 //! preaggregate.rs, states.rs  groups of morsels        sorted.rs   groups of morsels of a sorted table
-//! mark.rs      rows whose keys are among right keys
+//! mark.rs      rows whose keys are among right keys    exact_sums.rs  sums of doubles that are merged
 //! ```
 //!
 //! Batches are split by the bytes of their rows; the greatest number of rows only bounds a unit of work.
@@ -35,6 +35,7 @@ mod buffered;
 #[cfg(test)]
 mod device_tests;
 mod devices;
+mod exact_sums;
 pub(crate) mod flat;
 mod fold;
 mod group;
@@ -80,6 +81,7 @@ use crate::keys::{Column, Keys};
 use devices::Emit;
 use ordered::{Ahead, in_order};
 
+pub(crate) use exact_sums::merged;
 pub use flat::result_type;
 pub use group::{GroupBy, Grouped, Of};
 pub use join::{Join, JoinedRows, Output};

@@ -10,10 +10,9 @@
 //! ```
 //!
 //! The result has the same bits as without partial aggregation: counts and sums are exact, and the rows of a morsel are
-//! in order of first occurrence. An exact sum of doubles is stored as several doubles that add up to it, each in a
-//! separate row.
+//! in order of first occurrence.
 //!
-//! Counts of distinct values and means of doubles are not supported, because they have no such states; nor are GPUs.
+//! Counts of distinct values are not supported, because they have no such state; nor are GPUs.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -21,22 +20,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array, new_null_array};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::concat::concat;
 use koel::{Any, Cpu, IdOrder};
 use rayon::prelude::*;
 
 use super::group::Of;
 use super::grouping::Grouping;
-use super::states::{State, components, sums};
-use super::{Batches, Morsel, batch_of};
+use super::states::{State, sums};
+use super::{Batches, Morsel, batch_of, exact_sums};
 use crate::aggregate::{Aggregation, DIGITS, Function, aggregated, decimal_mean, scale};
 use crate::encode::CHUNK;
 use crate::error::{Error, Result};
 use crate::group::{Factorized, factorize};
 use crate::keys::{Column, Keys};
-use crate::take::take;
 use crate::written::{mapped, written};
 
 /// The greatest number of digits of decimals for which the sum of 2^63 rows fits in 38 digits.
@@ -67,6 +64,11 @@ enum Output {
         place: Option<usize>,
         name: String,
     },
+    /// An exact sum of doubles; divided by a count if there is one.
+    Doubles {
+        sum: usize,
+        count: Option<usize>,
+    },
     /// A sum of decimals of this scale, divided by a count.
     Mean {
         sum: usize,
@@ -82,7 +84,7 @@ struct Counts {
     sampled: AtomicU64,
     groups: AtomicU64,
     of_morsels: Mutex<Vec<u64>>,
-    /// Whether rows of a morsel were kept because most had distinct keys, or because a sum was too large.
+    /// Whether rows of a morsel were kept because most of the rows so far had distinct keys, or a sum was too large.
     are_kept: AtomicBool,
 }
 
@@ -139,8 +141,11 @@ impl<'a> Plan<'a> {
             (Function::Count, _) => Some(Output::State(self.state(State::Values(column), Function::Sum))),
             (Function::Min | Function::Max | Function::First | Function::Last, _) => value(self),
             (Function::Sum, DataType::Boolean) => Some(Output::State(self.state(State::True(column), Function::Sum))),
-            (Function::Sum, data_type) if data_type.is_floating() => {
-                Some(Output::State(self.state(State::Doubles(column), Function::Sum)))
+            (Function::Sum | Function::Mean, data_type) if data_type.is_floating() => {
+                let sum = self.state(State::Doubles(column), Function::ExactSum);
+                let is_mean = of.function == Function::Mean;
+                let count = is_mean.then(|| self.state(State::Values(column), Function::Sum));
+                Some(Output::Doubles { sum, count })
             }
             (Function::Sum, data_type) if data_type.is_integer() => {
                 let sum = self.state(State::Sum(column, 0), Function::Sum);
@@ -221,12 +226,8 @@ impl<'a> Plan<'a> {
         let (rows, keys) = (batch.num_rows(), self.keys(batch));
         if self.counts.are_reduced() {
             let groups = self.factorized(&keys)?;
-            let merged = match 2 * groups.len() <= rows {
-                true => self.merged(&groups, &keys, batch, place)?,
-                false => None,
-            };
             self.counts.sample(rows, groups.len());
-            if let Some(merged) = merged {
+            if let Some(merged) = self.merged(&groups, &keys, batch, place)? {
                 return Ok(merged);
             }
         }
@@ -236,8 +237,7 @@ impl<'a> Plan<'a> {
         batch_of(&self.schema, keys.chain(states).collect::<Result<_>>()?, rows)
     }
 
-    /// A row per group with its merged states, followed by rows for the rest of exact sums of doubles. `None` if a sum
-    /// is too large for its state.
+    /// A row per group with its merged states. `None` if a sum is too large for its state.
     fn merged(
         &self,
         groups: &Factorized,
@@ -246,8 +246,6 @@ impl<'a> Plan<'a> {
         place: u64,
     ) -> Result<Option<RecordBatch>> {
         let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
-        // For each state of doubles and each group, the doubles after the first one.
-        let mut rests: Vec<Vec<Vec<f64>>> = Vec::new();
         let device = self.device(batch.num_rows());
         let column = |at: usize| Column::new("", Arc::clone(batch.column(at)));
         let aggregated = |of: Aggregation| aggregated(device, groups, &of, None, Column::take);
@@ -259,11 +257,10 @@ impl<'a> Plan<'a> {
                     Some(sums) => Arc::new(sums.with_precision_and_scale(DIGITS, scale)?),
                     None => return Ok(None),
                 },
-                State::Doubles(at) => {
-                    let Some((first, rest)) = components(&column(at), groups) else { return Ok(None) };
-                    rests.push(rest);
-                    first
-                }
+                State::Doubles(at) => match exact_sums::of_groups(&column(at), groups) {
+                    Some(sums) => sums,
+                    None => return Ok(None),
+                },
                 State::Value(at) => aggregated(Aggregation::new(of.function, column(at)))?,
                 State::True(_) => {
                     let trues = Column::new("", state.of_rows(batch, place)?);
@@ -274,32 +271,7 @@ impl<'a> Plan<'a> {
                 }
             });
         }
-        let more = |group: &usize| rests.iter().map(|rest| rest[*group].len()).max().unwrap_or(0);
-        let extra: Vec<u32> =
-            (0..groups.len()).flat_map(|group| std::iter::repeat_n(group as u32, more(&group))).collect();
-        if !extra.is_empty() {
-            let rows = UInt32Array::from(extra);
-            let (of_keys, of_states) = columns.split_at_mut(keys.len());
-            let mut rests = rests.iter();
-            for column in of_keys {
-                *column = concat(&[column, &take(column, &rows)?])?;
-            }
-            for (column, state) in of_states.iter_mut().zip(&self.states) {
-                let more: ArrayRef = match state {
-                    State::Rows | State::Values(_) | State::True(_) => Arc::new(Int64Array::from(vec![0; rows.len()])),
-                    State::Sum(..) => new_null_array(column.data_type(), rows.len()),
-                    State::Value(_) | State::Place => take(column, &rows)?,
-                    State::Doubles(_) => {
-                        let rest = rests.next().map_or(&[][..], Vec::as_slice);
-                        let of_group = |group: usize| (0..more(&group)).map(move |at| rest[group].get(at).copied());
-                        Arc::new((0..groups.len()).flat_map(of_group).collect::<Float64Array>())
-                    }
-                };
-                *column = concat(&[column, &more])?;
-            }
-        }
-        let rows = columns.first().map_or(0, |column| column.len());
-        batch_of(&self.schema, columns, rows).map(Some)
+        batch_of(&self.schema, columns, groups.len()).map(Some)
     }
 
     /// The columns of the result, computed from the columns of merged states.
@@ -314,6 +286,10 @@ impl<'a> Plan<'a> {
         let sums = |at: usize| groups.column(at).as_primitive::<Decimal128Type>();
         Ok(match output {
             Output::State(at) => Arc::clone(groups.column(*at)),
+            Output::Doubles { sum, count } => {
+                let counts = count.map(|count| &groups.column(count).as_primitive::<Int64Type>().values()[..]);
+                exact_sums::rounded(groups.column(*sum), counts)?
+            }
             Output::Integer { sum, of, place, name } => {
                 let sums = sums(*sum);
                 let too_large = |group: usize| {

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! No hash table is built, and most rows are not copied. The result is the same, because the groups of a morsel already
-//! have the order and the types of the result. Keys are one column of numbers, dates or the like, without nulls.
+//! have the order and the types of the result. Keys are one column of a primitive type, without nulls.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
@@ -17,6 +18,7 @@ use arrow_schema::SchemaRef;
 use rayon::prelude::*;
 
 use super::grouping::Grouping;
+use super::merge::ROWS;
 use super::parts::numbers;
 use super::{Side, batch_of, first_number, without_numbers};
 use crate::error::Result;
@@ -24,8 +26,14 @@ use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
 use crate::take::take_batch;
 
-/// The least number of rows for each repeated one.
-const ROWS_PER_REPEATED: usize = if cfg!(test) { 2 } else { 256 };
+/// The least number of rows per repeated row: the result is cut at each of them.
+const ROWS_PER_REPEATED: usize = if cfg!(test) { 2 } else { 1024 };
+
+#[cfg(test)]
+thread_local! {
+    /// The number of tables that this thread merged here.
+    pub(super) static MERGED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
 
 /// The groups in batches with this schema; `None` unless the keys ascend and few are repeated. The batches have groups
 /// of morsels, without row numbers.
@@ -59,15 +67,19 @@ pub(super) fn merged(
     let (mut results, mut first) = (Vec::with_capacity(2 * batches.len()), first_number());
     for (batch, repeated) in batches.iter().zip(&repeated) {
         let (own, mut start) = (batch_of(schema, batch.columns().to_vec(), batch.num_rows())?, 0);
+        let pieces =
+            |rows: Range<usize>| rows.clone().step_by(ROWS).map(move |start| (start, ROWS.min(rows.end - start)));
         for row in repeated.iter().map(|&row| row as usize) {
-            results.push(own.slice(start, row - start));
+            results.extend(pieces(start..row).map(|(start, rows)| own.slice(start, rows)));
             let group = places.next_if(|&(_, &number)| number == first + row as u64);
             results.extend(group.map(|(group, _)| merged.slice(group, 1)));
             start = row + 1;
         }
-        results.push(own.slice(start, own.num_rows() - start));
+        results.extend(pieces(start..own.num_rows()).map(|(start, rows)| own.slice(start, rows)));
         first += batch.num_rows() as u64;
     }
+    #[cfg(test)]
+    MERGED.set(MERGED.get() + 1);
     Ok(Some(results))
 }
 
@@ -128,8 +140,8 @@ fn keys_of(batch: &RecordBatch, key: usize) -> Result<Option<Keys>> {
 /// The order of these values, if they ascend.
 fn ascending<T: Fixed>(values: &[T]) -> Option<Keys> {
     let mut repeated = Vec::new();
-    for (row, two) in (0..).zip(values.windows(2)) {
-        let (before, after) = (two[0].rank(), two[1].rank());
+    for (row, pair) in (0..).zip(values.windows(2)) {
+        let (before, after) = (pair[0].rank(), pair[1].rank());
         if before > after {
             return None;
         }

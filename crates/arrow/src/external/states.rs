@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, Decimal128Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Schema};
-use koel::SumStates;
 
+use super::exact_sums;
 use crate::aggregate::DIGITS;
 use crate::error::Result;
 use crate::group::{Factorized, NO_GROUP};
@@ -29,7 +29,7 @@ pub(super) enum State {
     Sum(usize, i8),
     /// The number of values that are true.
     True(usize),
-    /// Doubles whose exact sum is that of the values.
+    /// The exact sum of doubles (exact_sums.rs).
     Doubles(usize),
     /// A value of the column: the minimum, the maximum, the first or the last one.
     Value(usize),
@@ -42,7 +42,7 @@ impl State {
         Some(match self {
             State::Rows | State::Values(_) | State::True(_) => DataType::Int64,
             State::Sum(_, scale) => DataType::Decimal128(DIGITS, *scale),
-            State::Doubles(_) => DataType::Float64,
+            State::Doubles(_) => DataType::LargeBinary,
             State::Value(column) => table.fields().get(*column)?.data_type().clone(),
             State::Place => DataType::UInt64,
         })
@@ -76,7 +76,7 @@ impl State {
                     Numbers::F64(all) => all[at],
                     _ => 0.0,
                 });
-                Arc::new(Float64Array::new(values.into(), column(at).logical_nulls()))
+                exact_sums::of_rows(&values, column(at).logical_nulls())
             }
             State::Value(at) => Arc::clone(column(at)),
             State::Place => Arc::new(UInt64Array::from_iter_values(place..place + rows as u64)),
@@ -124,30 +124,4 @@ fn has_value(values: &Values<'_>, groups: usize) -> Option<NullBuffer> {
     let mut has_value = vec![false; groups];
     values.ids.iter().filter(|&&id| id != NO_GROUP).for_each(|&id| has_value[id as usize] = true);
     Some(NullBuffer::from(has_value)).filter(|nulls| nulls.null_count() > 0)
-}
-
-/// The exact sum of the doubles of each group, as several doubles: the first double of each group, and the following
-/// ones. `None` if a sum of finite numbers is too large for a double.
-pub(super) fn components(column: &Column, groups: &Factorized) -> Option<(ArrayRef, Vec<Vec<f64>>)> {
-    let values = Values::of(column, groups.codes.values());
-    let Numbers::F64(numbers) = &values.numbers else { return None };
-    let rows = || values.ids.iter().zip(&numbers[..]).filter(|&(&id, _)| id != NO_GROUP);
-    let mut sums = SumStates::default();
-    sums.resize(groups.len());
-    sums.add(rows().map(|(&id, &value)| (id as usize, value)));
-    let first: Vec<f64> = (0..groups.len()).map(|group| sums.sum(group)).collect();
-    if first.iter().any(|sum| sum.is_infinite()) && rows().all(|(_, value)| value.is_finite()) {
-        return None;
-    }
-    let mut rests = vec![Vec::new(); groups.len()];
-    // A sum that is infinite or NaN has no following doubles.
-    for (group, &first) in first.iter().enumerate().filter(|(_, first)| first.is_finite()) {
-        let mut last = first;
-        while last != 0.0 {
-            sums.add(std::iter::once((group, -last)));
-            last = sums.sum(group);
-            rests[group].extend((last != 0.0).then_some(last));
-        }
-    }
-    Some((Arc::new(Float64Array::new(first.into(), has_value(&values, groups.len()))), rests))
 }

@@ -62,6 +62,14 @@ fn rows_on_stdout_have_the_bytes_of_a_file() {
             assert!(read.stdout == folder.bytes(&format!("file.{format}")), "{command}, {format}: {read:?}");
         }
     }
+    // More rows than are written at a time, and none, through a pipe.
+    let rows = |many: u32| "id,name\n".to_owned() + &(0..many).map(|i| format!("{i},{}\n", i % 7)).collect::<String>();
+    for many in [300_000, 0] {
+        folder.file("rows.csv", rows(many));
+        let stream = folder.koel("unique rows.csv --on id --columns id,name --format arrows").stdout;
+        folder.file("stream.arrows", stream);
+        assert!(folder.ok("convert stream.arrows -") == rows(many), "{many} rows");
+    }
     folder.all_refused(&[
         ("convert a.csv b.csv --format tsv", "omit --format, or write to `-`"),
         ("unique a.csv --on id -o b.csv --format tsv", "cannot be used with"),

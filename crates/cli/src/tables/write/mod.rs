@@ -1,4 +1,5 @@
-//! Writes tables, one batch at a time. The extension of a file determines the format; on stdout, an option does.
+//! Writes tables, one batch at a time. The extension of a file determines its format; `--format` selects the format of
+//! stdout.
 //!
 //! ```text
 //! .parquet, .pq                 parquet.rs   columns of row groups encoded at once
@@ -39,7 +40,7 @@ mod type_tests;
 mod write_back;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -100,7 +101,7 @@ pub(crate) enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// This file; stdout in this format, or as CSV, if there is none.
+    /// `file`, if there is one; or stdout in the format `stdout`, by default CSV.
     pub(crate) fn of(file: Option<&'a Path>, stdout: Option<Form>) -> Self {
         file.map_or(Place::Stdout(stdout.unwrap_or(CSV)), Place::File)
     }
@@ -122,12 +123,18 @@ impl<'a> Place<'a> {
 /// The format of stdout, unless another one is requested.
 const CSV: Form = Form::Text { delimiter: b',', packing: Packing::Not };
 
-/// The formats of stdout, by their extension.
-pub(crate) const STDOUT_FORMS: [&str; 4] = ["csv", "tsv", "ndjson", "arrows"];
+/// The formats of stdout.
+const STDOUT_FORMS: [(&str, Form); 4] = [
+    ("csv", CSV),
+    ("tsv", Form::Text { delimiter: b'\t', packing: Packing::Not }),
+    ("ndjson", Form::Ndjson { packing: Packing::Not }),
+    ("arrows", Form::IpcStream),
+];
 
-/// The parser of a format of stdout.
+/// Parses a format of stdout.
 pub(crate) fn stdout_form() -> impl TypedValueParser<Value = Form> {
-    PossibleValuesParser::new(STDOUT_FORMS).map(|name| form_of(&Path::new("x").with_extension(name)).unwrap_or(CSV))
+    let named = |name: String| STDOUT_FORMS.into_iter().find(|(known, _)| *known == name).map_or(CSV, |(_, form)| form);
+    PossibleValuesParser::new(STDOUT_FORMS.map(|(name, _)| name)).map(named)
 }
 
 /// Parses the name of an output.
@@ -188,6 +195,9 @@ impl Sink {
         // Encoders do not check allocations.
         end_when_short();
         let (target, file) = match place {
+            Place::Stdout(Form::IpcStream) if io::stdout().is_terminal() => {
+                return Err(Failure::Input("--format arrows is binary: redirect stdout to a file or a pipe".into()));
+            }
             Place::Stdout(_) => (None, None),
             Place::File(path) => {
                 let (whole, file) = WholeFile::create(path).map_err(|error| Failure::io(path, &error))?;
