@@ -12,6 +12,8 @@ fn packed(text: &[u8]) -> Vec<u8> {
 #[test]
 fn packed_files_are_read_as_what_they_hold() {
     assert_eq!(pairs("x.gz", &packed(b"1,2\n3,4\n"), None), Ok(vec![(1, 2), (3, 4)]));
+    let padded = [&packed(b"1,2\n3,4\n")[..], &[0; 700]].concat();
+    assert_eq!(pairs("x.csv.gz", &padded, None), Ok(vec![(1, 2), (3, 4)]), "as tape drives pad it");
     assert_eq!(pairs("x.tsv.gz", &packed(b"1\n2\n"), None), Ok(vec![(1, 0), (2, 1)]));
     assert_eq!(pairs("x.fa.gz", &packed(b""), Some(3)), Ok(vec![]), "the name inside counts");
     assert_eq!(pairs("reads", &packed(b"@r\nACG\n+\nIII\n"), Some(3)), Ok(vec![(6, 0)]));

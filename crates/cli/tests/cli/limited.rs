@@ -296,9 +296,24 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
     // The head of the first page, after the magic bytes.
     parquet[4..24].fill(0xff);
     folder.file("damaged.parquet", parquet);
-    for (damaged, part) in
-        [("damaged.csv", "damaged.csv, line 50002: 3 fields"), ("damaged.parquet", "damaged.parquet: ")]
-    {
+    folder.ok("convert good.csv damaged.csv.gz");
+    let mut gzip = folder.bytes("damaged.csv.gz");
+    // The checksum, before the length.
+    let checksum = gzip.len() - 5;
+    gzip[checksum] ^= 1;
+    folder.file("damaged.csv.gz", gzip);
+    folder.ok("convert good.csv damaged.arrows");
+    let stream = folder.bytes("damaged.arrows");
+    folder.file("damaged.arrows", &stream[..stream.len() - 1000]);
+    folder.ok("convert good.csv damaged.ndjson");
+    folder.file("damaged.ndjson", folder.text("damaged.ndjson") + "{\"k\":");
+    for (damaged, part) in [
+        ("damaged.csv", "damaged.csv, line 50002: 3 fields"),
+        ("damaged.parquet", "damaged.parquet: "),
+        ("damaged.csv.gz", "damaged.csv.gz: its gzip data are damaged"),
+        ("damaged.arrows", "damaged.arrows: this Arrow file is damaged"),
+        ("damaged.ndjson", "damaged.ndjson, line 50001: "),
+    ] {
         for how in ["inner", "left", "semi", "anti"] {
             for memory in ["", "--memory 64Mi"] {
                 let options = format!("--on k --how {how} --device cpu {memory}");

@@ -42,6 +42,23 @@ fn short_memory_is_an_error_in_every_command() {
     ]);
 }
 
+/// 2 GB of address space for 400 columns: buffers of encoders are not reserved for the longest row groups.
+#[test]
+#[cfg(target_os = "linux")]
+fn parquet_of_many_columns_needs_little_address_space() {
+    let folder = Folder::new();
+    let line = |cell: &dyn Fn(usize) -> String| (0..400).map(cell).collect::<Vec<_>>().join(",") + "\n";
+    let rows: String = (0..200).map(|row| line(&|column| (row + column).to_string())).collect();
+    folder.file("wide.csv", line(&|column| format!("c{column}")) + &rows);
+    for arguments in [
+        "convert wide.csv out.parquet --threads 2",
+        "join wide.csv wide.csv --on c0 -o out.parquet --memory 64Mi --device cpu --threads 2",
+    ] {
+        let output = limited(&folder, "-v 2000000", arguments);
+        assert!([Some(0), Some(77)].contains(&output.status.code()), "{arguments}: {}", stderr(&output));
+    }
+}
+
 /// Each command succeeds with enough memory, and reports an error with less.
 #[cfg(target_os = "linux")]
 fn check(commands: &[&str]) {

@@ -4,7 +4,7 @@
 //! `KOEL_TEST_FULL=1 cargo test --release -p koel-cli --test cli -- peaks_of_ --nocapture`.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,6 +193,43 @@ fn check(shapes: &[(&str, &str)]) {
         write(&folder, shape, 28 << 20);
         let most = measured(&folder, format, limit).expect("types of the format");
         assert!(most <= limit + 60 * MB, "{name} to .{format}: {} MB of {} MB", most / MB, limit / MB);
+    }
+}
+
+/// A file of 4 MB whose one batch has 250 MB once its dictionary is expanded.
+#[test]
+#[cfg(target_os = "linux")]
+fn dictionaries_of_long_texts_take_no_more_than_the_limit_and_60_mb() {
+    let (folder, limit) = (Folder::new(), 64 << 20);
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..240));
+    let batch = RecordBatch::try_from_iter([("k", keys), ("t", dictionary(0..240, 4, 1 << 20))]);
+    let batch = batch.expect("columns of one length");
+    let file = File::create(folder.path("t.arrow")).expect("works in a folder of its own");
+    let writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema());
+    let mut writer = writer.expect("works in a folder of its own");
+    writer.write(&batch).and_then(|()| writer.finish()).expect("works in a folder of its own");
+    let most = measured(&folder, "parquet", limit).expect("types of the format");
+    assert!(most <= limit + 60 * MB, "{} MB of {} MB", most / MB, limit / MB);
+}
+
+/// Files of some kB that become one line of 300 MB: a text, or fields without a value.
+#[test]
+#[cfg(target_os = "linux")]
+fn lines_without_an_end_take_no_more_than_the_limit_and_60_mb() {
+    let (folder, limit) = (Folder::new(), 64 << 20);
+    for byte in [b'x', b','] {
+        let text = b"a,b\n1,2\n".chain(std::io::repeat(byte).take(300 * MB));
+        folder.file("line.csv.zst", zstd::encode_all(text, 1).expect("memory"));
+        for columns in ["--on a", ""] {
+            let arguments = format!("unique line.csv.zst {columns} --memory {limit} --device cpu --threads 2");
+            let mut command = folder.command(&arguments);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a command");
+            let most = peak(&mut child);
+            let output = child.wait_with_output().expect("a child");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("longer than 16 MiB"), "{arguments}: {said}");
+            assert!(most <= limit + 60 * MB, "{arguments}: {} MB of {} MB", most / MB, limit / MB);
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! `koel verify --table`: sets, compacting and multivalue tables, joins and groups, over every scheme on every device.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -181,6 +183,22 @@ fn lines_are_printed_as_tables_are_done() {
     let mut first = || lines.next().unwrap().unwrap();
     assert!(first().starts_with("table    scheme      kind"));
     assert!(first().starts_with("map      "));
+    assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// So it is in a file.
+#[test]
+fn lines_are_in_a_file_as_tables_are_done() {
+    let folder = Folder::new();
+    let file = File::create(folder.path("lines.txt")).unwrap();
+    let mut verify = folder.command("verify --table all --n 20000 --device cpu");
+    let mut child = verify.stdout(file).stderr(Stdio::null()).spawn().unwrap();
+    while folder.text("lines.txt").lines().count() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the lines come at the end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
     child.kill().unwrap();
     child.wait().unwrap();
