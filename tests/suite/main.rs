@@ -7,6 +7,7 @@
 mod advice;
 mod chosen;
 mod common;
+mod compiler;
 mod documents;
 
 /// Tests of tables for every scheme.
