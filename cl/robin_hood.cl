@@ -212,11 +212,13 @@ __kernel GROUP_SIZE void robin_hood_lookup(__global const cell *image, TABLE, __
 #if KOEL_VALUE_BITS > 0
 #ifdef KOEL_PARTIAL
 // Only the value in the lower half changes, so a read in two halves still returns the age and the key.
+#define SEEN_HALVES(cells, at) \
+    ((cell)seen32((__global uint *)&(cells)[at] + 1) << 32 | seen32((__global uint *)&(cells)[at]))
 static inline void put_value(__global cell *at, cell there, uint value) {
     uint low = (uint)there & ~LOW(KOEL_VALUE_BITS);
     atomic_xchg((__global uint *)at, low | (value & LOW(KOEL_VALUE_BITS)));
 }
-SEARCH(find_shared, __global cell *, SEEN)
+SEARCH(find_shared, __global cell *, SEEN_HALVES)
 #else
 static inline void put_value(__global cell *at, cell there, uint value) {
     EXCHANGE(at, (upper_part(there) << KOEL_VALUE_BITS) | (value & LOW(KOEL_VALUE_BITS)));

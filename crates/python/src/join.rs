@@ -28,8 +28,8 @@ pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
         "semi" => (JoinKind::Semi, false),
         "anti" => (JoinKind::Anti, false),
         _ => {
-            let text = format!("how is {how:?}: give \"inner\", \"left\", \"right\", \"outer\", \"semi\" or \"anti\"");
-            return Err(PyValueError::new_err(text));
+            let kinds = "\"inner\", \"left\", \"right\", \"outer\", \"semi\" or \"anti\"";
+            return Err(PyValueError::new_err(format!("how is `{}`: give {kinds}", koel_arrow::shown_name(how))));
         }
     })
 }

@@ -106,6 +106,22 @@ def test_two_columns_of_one_name():
     assert batch.to_pandas().to_numpy().tolist() == [["a", 1, 3], ["b", 2, 4]]
 
 
+def test_names_in_messages_are_short_and_on_one_line():
+    name = "n\x1b\n" + "x" * 1000
+    table = pa.table({name: [1]})
+    batch = next(koel.unique_stream(table, name))
+    for call in [
+        lambda: batch["q"],
+        lambda: batch[name + "q"],
+        lambda: koel.join([1], [1], how=name),
+        lambda: koel.group_by_stream(table, name, {name + "q": (name, "sum"), name: "size"}),
+    ]:
+        with pytest.raises((KeyError, ValueError)) as caught:
+            call()
+        text = caught.value.args[0]
+        assert len(text) < 500 and text.isprintable(), text
+
+
 FUNCTIONS = {"mean": "avg", "nunique": "count_distinct"}
 
 

@@ -58,7 +58,9 @@ fn check_names<'a>(names: impl IntoIterator<Item = &'a str>, advice: &str) -> Py
     let mut seen = HashSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {
         None => Ok(()),
-        Some(twice) => Err(PyValueError::new_err(format!("two columns are called {twice:?}: {advice}"))),
+        Some(twice) => {
+            Err(PyValueError::new_err(format!("two columns are called `{}`: {advice}", koel_arrow::shown_name(twice))))
+        }
     }
 }
 

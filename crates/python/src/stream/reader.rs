@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{ArrowError, Field, FieldRef, SchemaRef};
-use koel_arrow::Column;
 use koel_arrow::external::Limit;
+use koel_arrow::{Column, shown_name};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
@@ -307,12 +307,12 @@ impl Batch {
         let schema = self.0.schema_ref();
         let mut places = (0..).zip(schema.fields()).filter(|(_, field)| field.name() == name).map(|(place, _)| place);
         let Some(place) = places.next() else {
-            let text = format!("there is no column {name:?}: the columns are {}", names(schema).join(", "));
-            return Err(PyKeyError::new_err(text));
+            let missing = koel_arrow::Error::MissingColumn { column: name.into(), there: names(schema) };
+            return Err(PyKeyError::new_err(missing.to_string()));
         };
         if places.next().is_some() {
-            let text = format!("there are several columns {name:?}: use to_pyarrow(), whose columns have numbers");
-            return Err(PyKeyError::new_err(text));
+            let (name, advice) = (shown_name(name), "use to_pyarrow(), whose columns have numbers");
+            return Err(PyKeyError::new_err(format!("there are several columns `{name}`: {advice}")));
         }
         Ok(ArrowColumn::new(Arc::clone(self.0.column(place)), Arc::clone(&schema.fields()[place])))
     }
