@@ -42,6 +42,8 @@ mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
 #[cfg(test)]
+pub(crate) mod scheme_tests;
+#[cfg(test)]
 pub(crate) mod set_tests;
 #[cfg(test)]
 pub(crate) mod wall_tests;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Decoded, Kernels, Placed, bitmap_words};
+use super::scheme_tests::{self, compare_columns, compare_decoded, compare_lookups};
+use super::{Kernels, Placed};
 use crate::error::Error;
 use crate::scheme::cuckoo::classic::EMPTY_KEY;
 use crate::scheme::cuckoo_set::{CuckooSetPlan, clean_up};
@@ -42,7 +43,7 @@ fn place<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &mut B
 }
 
 fn empty<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan) -> B::Buffer<u64> {
-    backend.filled(plan.words() as usize, plan.empty_word()).expect("memory")
+    scheme_tests::empty(backend, plan).expect("memory")
 }
 
 /// The first attempt that succeeds for these keys, with this number of slots.
@@ -182,68 +183,38 @@ pub(crate) fn passes_agree_with_the_rule<B: Kernels<CuckooSet>>(backend: &B, len
             keys.extend([0, EMPTY_KEY]);
             let same = |word: u64| vec![word; image.len()];
             for image in [image.clone(), noise, same(0), same(u64::MAX), same(1 << 63), same(0xf000_0000_0000_0000)] {
+                let there = backend.upload(&image).expect("memory");
                 for outside in [None, Some(0)] {
                     if outside.is_none() || plan.kind() == Kind::Classic {
-                        looked_up(backend, &plan.with_outside(outside), &image, &keys);
+                        compare_lookups(backend, &plan.with_outside(outside), &there, &keys).expect("looked up");
                     }
                 }
-                decoded(backend, &plan, &image);
+                compare_decoded(backend, &plan, &there).expect("decoded");
             }
             removed(backend, &plan, &image, &keys[..len / 2]);
         }
     }
 }
 
-fn looked_up<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], queries: &[u32]) {
-    let (there, keys) = (backend.upload(image).expect("memory"), backend.upload(queries).expect("memory"));
-    let mut values = backend.filled(queries.len(), 7).expect("memory");
-    let mut found = backend.filled(bitmap_words(queries.len()), u32::MAX).expect("memory");
-    backend.lookup(plan, &there, &keys, &mut values, &mut found).expect("looked up");
-    let mut bits = vec![0; bitmap_words(queries.len())];
-    let is_there = |&(_, &key): &(usize, &u32)| CuckooSet::find(plan, image, key).is_some();
-    queries.iter().enumerate().filter(is_there).for_each(|(i, _)| bits[i / 32] |= 1 << (i % 32));
-    assert!(backend.download(&found).expect("readable") == bits, "{plan:?}");
-    assert!(backend.download(&values).expect("readable").iter().all(|&value| value == 0), "{plan:?}");
-}
-
-/// The columns of these cells equal the expected pairs.
-fn columns<B: Kernels<CuckooSet>>(backend: &B, columns: &Decoded<B::Buffer<u32>>, pairs: &[Option<(u32, u32)>]) {
-    let Decoded { keys, values, taken } = columns;
-    let of_pairs: Vec<u32> = pairs.iter().map(|pair| pair.map_or(0, |(key, _)| key)).collect();
-    let mut bits = vec![0; bitmap_words(pairs.len())];
-    (0..pairs.len()).filter(|&at| pairs[at].is_some()).for_each(|at| bits[at / 32] |= 1 << (at % 32));
-    assert!(backend.download(keys).expect("readable") == of_pairs);
-    assert!(backend.download(values).expect("readable") == vec![0; pairs.len()]);
-    assert!(backend.download(taken).expect("readable") == bits);
-}
-
-fn decoded<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64]) {
-    let all = backend.decode(plan, &backend.upload(image).expect("memory")).expect("decoded");
-    let pairs: Vec<_> = (0..plan.cells()).map(|at| CuckooSet::pair(plan, image, at)).collect();
-    columns(backend, &all, &pairs);
-}
-
 /// Removes keys, some of them twice; and lifts the pairs above age 1, in canonical sets.
 fn removed<B: Kernels<CuckooSet>>(backend: &B, plan: &CuckooSetPlan, image: &[u64], gone: &[u32]) {
     let twice = [gone, &gone[..gone.len() / 2]].concat();
     let mut there = backend.upload(image).expect("memory");
-    let removed = backend.remove(plan, &mut there, &backend.upload(&twice).expect("memory")).expect("removed");
+    let removed = scheme_tests::remove(backend, plan, &mut there, &twice).expect("removed");
     let mut rest = image.to_vec();
     assert_eq!((removed.pairs, removed.outside), (CuckooSet::remove(plan, &mut rest, gone), false));
     assert_eq!(removed.pairs, gone.len() as u64);
     assert!(backend.download(&there).expect("readable") == rest);
     if plan.kind() == Kind::Classic {
         assert!(matches!(backend.lift(plan, &mut there), Err(Error::InvalidParameter { .. })));
-        let marker = backend.upload(&[EMPTY_KEY]).expect("memory");
-        let removed = backend.remove(plan, &mut there, &marker).expect("removed");
+        let removed = scheme_tests::remove(backend, plan, &mut there, &[EMPTY_KEY]).expect("removed");
         assert_eq!((removed.pairs, removed.outside), (0, true));
         return;
     }
     let lifted = backend.lift(plan, &mut there).expect("lifted");
     let is_old = |&at: &u64| CuckooSet::age(plan, &rest, at) > 1;
-    let pairs: Vec<_> =
-        (0..plan.cells()).map(|at| Some(at).filter(is_old).and_then(|at| CuckooSet::pair(plan, &rest, at))).collect();
-    columns(backend, &lifted, &pairs);
+    let pair = |at| Some(at).filter(is_old).and_then(|at| CuckooSet::pair(plan, &rest, at));
+    compare_columns(backend, plan, &lifted, &pair).expect("readable");
     let after = backend.download(&there).expect("readable");
     let ages: Vec<u32> = (0..plan.cells()).map(|at| CuckooSet::age(plan, &after, at)).collect();
     assert!(ages.iter().all(|&age| age <= 1));

@@ -26,7 +26,7 @@ macro_rules! every_layout {
 pub(crate) use every_layout;
 
 /// Pseudo-random integers.
-fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
+pub(crate) fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
     let mut stream = SplitMix64::new(seed);
     (0..len).map(|_| T::low(stream.next_u64())).collect()
 }

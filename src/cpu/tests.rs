@@ -1,6 +1,7 @@
 //! The primitives compared with plain Rust.
 
 mod relational;
+pub(super) mod schemes;
 
 use super::{Cpu, Memory};
 use crate::backend::{DeviceBuffer, HashBackend, Probe, bitmap_words, wall_tests};

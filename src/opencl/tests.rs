@@ -39,8 +39,10 @@ use super::passes::sort::Strategy;
 use super::runtime::program::{ATOMICS, CUCKOO, MIRROR, SHAPE};
 use super::runtime::sizes::Sizes;
 use super::*;
+use crate::backend::scheme_tests::SchemePlan;
 use crate::backend::{
-    Answers, ChunkOf, DeviceBuffer, HashBackend, Numbers, Probe, Transfers, Wanted, Word, bitmap_words, wall_tests,
+    Answers, ChunkOf, DeviceBuffer, HashBackend, Kernels, Numbers, Placed, Probe, Transfers, Wanted, Word,
+    bitmap_words, wall_tests,
 };
 use crate::device::Any;
 use crate::error::Error;
@@ -107,6 +109,27 @@ pub(super) fn sizes() -> Vec<usize> {
 pub(super) fn noise(seed: u64, len: usize) -> Vec<u32> {
     let mut stream = SplitMix64::new(seed);
     (0..len).map(|_| stream.next_u32()).collect()
+}
+
+/// Builds by parts, in which this stage occurs; and whether no build by the other route followed, with its stage.
+fn build_by_parts<P: SchemePlan>(
+    cl: &OpenCl,
+    plan: &P,
+    (keys, values): (&[u32], &[u32]),
+    stage: &str,
+    other: &str,
+) -> Result<(Vec<u64>, Placed, bool)>
+where
+    OpenCl: Kernels<P::Scheme>,
+{
+    let cl = cl.with_group(64);
+    cl.set_build_route(Some(BuildRoute::ByParts));
+    let (keys, values) = (cl.upload(keys)?, cl.upload(values)?);
+    cl.ledger().take();
+    let (image, placed) = cl.build(plan, &keys, &values)?;
+    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
+    assert!(stages.contains(&stage), "{stages:?}");
+    Ok((cl.download(&image)?, placed, !stages.contains(&other)))
 }
 
 #[test]

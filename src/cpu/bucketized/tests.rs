@@ -3,56 +3,30 @@
 mod canonical;
 mod parts;
 
-use std::collections::HashMap;
-
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
-use crate::cpu::{Cpu, Memory};
+use crate::backend::scheme_tests::{audited, counted, sequential};
+use crate::backend::{HashBackend, Kernels, Placed, Removed};
+use crate::cpu::Cpu;
+use crate::cpu::tests::schemes::{self, Pairs, answers, built, columns, keys_of, placed, shuffled};
 use crate::error::Result;
 use crate::scheme::bucketized::BucketizedPlan;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::{Bucketized, Insertion, Kind, LookupMode, Placing, Plan, Request, Scheme, slot};
-
-type Pairs = Vec<(u32, u32)>;
 
 /// Distinct keys with distinct values; both include 0 and the greatest.
 fn distinct(count: usize) -> Pairs {
     (0..count as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) ^ 0u32.wrapping_sub(i & 1), !i.wrapping_sub(1))).collect()
 }
 
-fn shuffled(mut pairs: Pairs, seed: u64) -> Pairs {
-    let mut stream = SplitMix64::new(seed);
-    for i in (1..pairs.len()).rev() {
-        pairs.swap(i, stream.next_u64() as usize % (i + 1));
-    }
-    pairs
-}
-
-fn cpus() -> Vec<Cpu> {
-    [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads")).into()
-}
-
-fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
-    let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
-}
-
-fn placed(cpu: &Cpu, plan: &BucketizedPlan, image: &mut Memory<u64>, pairs: &[(u32, u32)]) -> Placed {
-    let (keys, values) = columns(cpu, pairs);
-    Kernels::<Bucketized>::place(cpu, plan, image, &keys, &values).expect("placed")
-}
-
-fn built(cpu: &Cpu, plan: &BucketizedPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
-    let counted = batches.iter().map(|batch| placed(cpu, plan, &mut image, batch)).last();
-    (image.words().to_vec(), counted.unwrap_or_default())
+fn cpus() -> [Cpu; 2] {
+    schemes::with_threads([1, 3])
 }
 
 /// A plan for which the reference builds, and its image.
 fn referenced(scheme: &Bucketized, pairs: &[(u32, u32)], slots: u64) -> (BucketizedPlan, Vec<u64>) {
     let attempt = |attempt| {
         let plan = scheme.plan(Request { slots, pairs: pairs.len() as u64, seed: 5, attempt }).expect("a plan");
-        let mut image = vec![plan.empty_word(); plan.words() as usize];
-        (Bucketized::place(&plan, &mut image, pairs) != Placing::Unplaced).then_some((plan, image))
+        let (image, placing) = sequential(&plan, pairs);
+        (placing != Placing::Unplaced).then_some((plan, image))
     };
     (0..16).find_map(attempt).expect("one of sixteen attempts")
 }
@@ -71,22 +45,6 @@ fn every_scheme() -> Vec<Bucketized> {
     schemes
 }
 
-fn looked_up(cpu: &Cpu, plan: &BucketizedPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("memory");
-    let queries = cpu.upload(queries).expect("memory");
-    let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("memory");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
-    Kernels::<Bucketized>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
-    let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
-    assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
-    let answer = |i: usize| {
-        assert!(bit(i) || values.words()[i] == 0, "a miss is 0");
-        bit(i).then_some(values.words()[i])
-    };
-    (0..len).map(answer).collect()
-}
-
 #[test]
 fn duplicates_of_pairs_in_the_image_are_counted() {
     for scheme in every_scheme() {
@@ -97,8 +55,7 @@ fn duplicates_of_pairs_in_the_image_are_counted() {
         for cpu in cpus() {
             let (image, placed) = built(&cpu, &plan, &[&pairs, &again]);
             assert_eq!(placed, Placed { duplicates: 100, least_duplicate, ..Placed::default() });
-            let found = Bucketized::audit(&plan, &image, 0..plan.words()).map(|audit| audit.pairs);
-            assert_eq!(found, Ok(pairs.len() as u64));
+            assert_eq!(audited(&plan, &image).pairs, pairs.len() as u64);
         }
     }
 }
@@ -146,18 +103,7 @@ fn classic_duplicates_and_the_sentinel_key() {
         let (image, placed) = built(&cpu, &plan, &[&marked]);
         assert_eq!(placed, Placed { duplicates: 3, least_duplicate, outside: Some(5), unplaced: 0, stash: 0 });
         assert_eq!(image.iter().filter(|&&word| word != plan.empty_word()).count(), count);
-        let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
-        let (_, placed) = built(&cpu, &plan, &[&only]);
-        assert_eq!(
-            placed,
-            Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
-        );
-        let (_, placed) = built(&cpu, &plan.with_outside(Some(1)), &[&only]);
-        assert_eq!(
-            placed,
-            Placed { duplicates: 3, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 }
-        );
-        assert_eq!(built(&cpu, &plan.with_outside(Some(1)), &[&[]]).1, Placed::default());
+        schemes::sentinel_pairs(&cpu, &plan);
     }
 }
 
@@ -174,25 +120,12 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
             let gone: Vec<u32> = pairs.iter().step_by(3).map(|&(key, _)| key).collect();
             assert_eq!(Bucketized::remove(&plan, &mut after, &gone), gone.len() as u64);
             let mut stream = SplitMix64::new(3);
-            let mut queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
+            let mut queries = keys_of(&pairs);
             queries.extend((0..2 * size + 37).map(|_| stream.next_u32()));
-            let mut queries: Vec<u32> =
-                shuffled(queries.iter().map(|&key| (key, 0)).collect(), 1).iter().map(|q| q.0).collect();
+            let mut queries = keys_of(&shuffled(queries.iter().map(|&key| (key, 0)).collect(), 1));
             queries.extend([0, u32::MAX, 0]);
-            for plan in [plan, plan.with_outside(Some(0)), plan.with_outside(Some(u32::MAX))] {
-                if plan.outside().is_some() && plan.kind() == Kind::Canonical {
-                    continue;
-                }
-                for image in [&image, &after] {
-                    let expected: Vec<_> = queries.iter().map(|&key| Bucketized::find(&plan, image, key)).collect();
-                    for cpu in cpus() {
-                        for len in [0, 1, 31, 32, 33, 127, 128, 129, 5000, queries.len()] {
-                            let start = queries.len() - len.min(queries.len());
-                            let found = looked_up(&cpu, &plan, image, &queries[start..]);
-                            assert!(found == expected[start..], "{scheme:?} {size} {len}");
-                        }
-                    }
-                }
+            for image in [&image, &after] {
+                schemes::lookups_agree(&cpus(), &plan, image, &queries);
             }
         }
     }
@@ -203,18 +136,7 @@ fn assign_changes_values_and_nothing_else() {
     for scheme in every_scheme() {
         let pairs: Pairs = distinct(30_000).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
         let (plan, image) = referenced(&scheme, &pairs, slots_for(30_000, 0.9));
-        let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
-        let mut changes: Pairs = pairs.iter().step_by(3).map(|&(key, value)| (key, value ^ 0xffff)).collect();
-        after.extend(changes.iter().copied());
-        let absent = (0..).find(|key| !after.contains_key(key)).expect("an absent key");
-        changes.extend([(u32::MAX, 4), (absent, 5)]);
-        for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("memory");
-            let (keys, values) = columns(&cpu, &changes);
-            Kernels::<Bucketized>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
-            assert!(memory.words().iter().zip(&image).all(|(new, old)| new >> 32 == old >> 32));
-            assert!(after.iter().all(|(&key, &value)| Bucketized::find(&plan, memory.words(), key) == Some(value)));
-        }
+        schemes::assigned(&cpus(), &plan, &image, &pairs);
     }
 }
 
@@ -251,38 +173,17 @@ fn decode_is_the_pair_of_each_slot() {
         for size in [0, 1, 25_000] {
             let pairs: Pairs = distinct(size).into_iter().filter(|&(key, _)| key != u32::MAX).collect();
             let (plan, image) = referenced(&scheme, &pairs, slots_for(size, 0.9));
-            for cpu in cpus() {
-                let Decoded { keys, values, taken } =
-                    Kernels::<Bucketized>::decode(&cpu, &plan, &cpu.upload(&image).expect("memory")).expect("decoded");
-                for at in 0..image.len() {
-                    let pair = (keys.words()[at], values.words()[at]);
-                    let there = taken.words()[at / 32] >> (at % 32) & 1 == 1;
-                    assert_eq!(there.then_some(pair), Bucketized::pair(&plan, &image, at as u64));
-                    assert!(there || pair == (0, 0));
-                }
-            }
+            schemes::decoded(&cpus(), &plan, &image, pairs.len());
         }
     }
 }
 
 #[test]
-fn any_image_can_be_read_and_built_on() -> Result<()> {
-    let cpu = Cpu::with_threads(2)?;
-    let mut stream = SplitMix64::new(8);
-    let noise: Vec<u64> = (0..4096).map(|_| stream.next_u64()).collect();
+fn any_image_can_be_read_and_built_on() {
+    let [cpu] = schemes::with_threads([2]);
     let pairs = distinct(3000);
     for scheme in every_scheme() {
-        let plan = scheme.plan(Request { slots: 4096, pairs: 3000, seed: 2, attempt: 0 })?;
-        for word in [0, u64::MAX, 1, 1 << 63] {
-            let image: Vec<u64> = noise.iter().map(|&noise| if word == 1 { noise } else { word }).collect();
-            let mut image = cpu.upload(&image)?;
-            let (keys, values) = columns(&cpu, &pairs);
-            looked_up(&cpu, &plan, image.words(), keys.words());
-            Kernels::<Bucketized>::decode(&cpu, &plan, &image)?;
-            Kernels::<Bucketized>::assign(&cpu, &plan, &mut image, &keys, &values)?;
-            Kernels::<Bucketized>::place(&cpu, &plan, &mut image, &keys, &values)?;
-            Kernels::<Bucketized>::remove(&cpu, &plan, &mut image, &keys)?;
-        }
+        let plan = scheme.plan(Request { slots: 4096, pairs: 3000, seed: 2, attempt: 0 }).expect("a plan");
+        schemes::arbitrary_images(&cpu, &plan, &pairs, &keys_of(&pairs));
     }
-    Ok(())
 }

@@ -4,14 +4,14 @@ mod parts;
 
 use std::collections::HashMap;
 
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
-use crate::cpu::{Cpu, Memory};
+use crate::backend::scheme_tests::{self, compare_decoded, compare_lookups, counted, sequential};
+use crate::backend::{HashBackend, Kernels, Placed};
+use crate::cpu::Cpu;
+use crate::cpu::tests::schemes::{self, Pairs, all_are_found, columns, keys_of, shuffled};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::horton::{HortonFamily, HortonPlan, bucket};
 use crate::scheme::{Horton, Load, Placing, Plan, Request, Scheme};
-
-type Pairs = Vec<(u32, u32)>;
 
 /// Distinct keys with distinct values, including the extreme keys, except for the empty marker's.
 fn distinct(count: usize) -> Pairs {
@@ -22,56 +22,17 @@ fn distinct(count: usize) -> Pairs {
     pairs
 }
 
-fn shuffled(mut pairs: Pairs, seed: u64) -> Pairs {
-    let mut stream = SplitMix64::new(seed);
-    for i in (1..pairs.len()).rev() {
-        pairs.swap(i, stream.next_u64() as usize % (i + 1));
-    }
-    pairs
-}
-
 fn planned(scheme: &Horton, pairs: usize, load: f64, attempt: u32) -> HortonPlan {
     let slots = Load::new(load).expect("a load").slots_for(pairs as u64);
     scheme.plan(Request { slots, pairs: pairs as u64, seed: 5, attempt }).expect("a plan")
 }
 
 fn cpus() -> [Cpu; 2] {
-    [1, 3].map(|threads| Cpu::with_threads(threads).expect("threads"))
-}
-
-fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
-    let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
+    schemes::with_threads([1, 3])
 }
 
 fn built(cpu: &Cpu, plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
-    let (keys, values) = columns(cpu, pairs);
-    let placed = Kernels::<Horton>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
-    (image.words().to_vec(), placed)
-}
-
-/// The image of the sequential rule.
-fn reference(plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placing) {
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
-    let placing = Horton::place(plan, &mut image, pairs);
-    (image, placing)
-}
-
-fn looked_up(cpu: &Cpu, plan: &HortonPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("memory");
-    let queries = cpu.upload(queries).expect("memory");
-    let len = queries.words().len();
-    let mut values = cpu.filled(len, 77).expect("memory");
-    let mut found = cpu.filled(bitmap_words(len), u32::MAX).expect("memory");
-    Kernels::<Horton>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
-    let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
-    assert!((len..32 * found.words().len()).all(|i| !bit(i)), "bits past the end");
-    let answer = |i: usize| {
-        assert!(bit(i) || values.words()[i] == 0, "a miss is 0");
-        bit(i).then_some(values.words()[i])
-    };
-    (0..len).map(answer).collect()
+    schemes::built(cpu, plan, &[pairs])
 }
 
 /// Every shape of bucket and entries, each with a feasible load.
@@ -98,7 +59,7 @@ fn crowd(plan: &HortonPlan, home: u32, count: usize) -> Pairs {
 fn assert_equal_images(scheme: &Horton, size: usize, load: f64, attempt: u32, seed: u64) {
     let pairs = distinct(size);
     let plan = planned(scheme, size, load, attempt);
-    let (expected, placing) = reference(&plan, &pairs);
+    let (expected, placing) = sequential(&plan, &pairs);
     for cpu in cpus() {
         let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), seed));
         let context = format!("{scheme:?}, {size} pairs at {load}, {}", cpu.info().driver);
@@ -128,7 +89,7 @@ fn images_equal_the_reference() {
         assert_equal_images(&Horton::canonical(slots), 30_000, load, 0, 8);
     }
     let plan = planned(&Horton::canonical(8), 30_000, 0.95, 0);
-    assert_eq!(reference(&plan, &distinct(30_000)).1, Placing::Placed, "this was to be a table that can be built");
+    assert_eq!(sequential(&plan, &distinct(30_000)).1, Placing::Placed, "this was to be a table that can be built");
 }
 
 #[test]
@@ -137,10 +98,7 @@ fn previous_contents_of_the_image_do_not_matter() {
     let pairs = distinct(5000);
     let plan = planned(&Horton::canonical(8), 5000, 0.9, 0);
     let expected = built(&cpu, &plan, &pairs).0;
-    let mut image = cpu.filled(plan.words() as usize, 0x1234_5678_9abc_def0u64).expect("memory");
-    let (keys, values) = columns(&cpu, &pairs);
-    Kernels::<Horton>::place(&cpu, &plan, &mut image, &keys, &values).expect("placed");
-    assert!(image.words() == expected);
+    assert!(schemes::built_over(&cpu, 0x1234_5678_9abc_def0, &plan, &[&pairs]).0 == expected);
 }
 
 #[test]
@@ -150,7 +108,7 @@ fn crowds_are_built_and_found_unless_they_are_too_large() {
         for count in [40, 64] {
             let mut pairs = crowd(&plan, 3, count);
             pairs.extend(distinct(500).into_iter().filter(|&(key, _)| plan.functions().home(key).0 != 3));
-            let (expected, placing) = reference(&plan, &pairs);
+            let (expected, placing) = sequential(&plan, &pairs);
             for cpu in cpus() {
                 let (image, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 1));
                 assert_eq!(placed.unplaced > 0, placing == Placing::Unplaced, "{slots} {count}");
@@ -158,9 +116,7 @@ fn crowds_are_built_and_found_unless_they_are_too_large() {
                     assert!(image == expected, "{slots} {count}");
                     let stashed = (plan.slots()..plan.words()).filter_map(|at| Horton::pair(&plan, &image, at));
                     assert!(stashed.count() > 0, "the stash was to be used");
-                    let queries: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
-                    let answers = looked_up(&cpu, &plan, &image, &queries);
-                    assert!(answers.iter().zip(&pairs).all(|(answer, &(_, value))| *answer == Some(value)));
+                    all_are_found(&cpu, &plan, &image, &pairs);
                 }
             }
         }
@@ -188,15 +144,12 @@ fn duplicates_are_counted_exactly_unless_a_home_is_overfull() {
     let twice: Pairs = distinct(9_000).repeat(2);
     let one: Pairs = [distinct(10_000), vec![distinct(10_000)[4321]]].concat();
     for (name, pairs) in [("random", random), ("twice", twice), ("one", one)] {
-        let mut times: HashMap<u32, u64> = HashMap::new();
-        pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-        let duplicates = pairs.len() as u64 - times.len() as u64;
-        let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
+        let counts = counted(&pairs);
         for slots in [4, 8, 16] {
             let plan = planned(&Horton::canonical(slots), pairs.len(), 0.7, 0);
             for cpu in cpus() {
                 let (_, placed) = built(&cpu, &plan, &shuffled(pairs.clone(), 3));
-                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{name} {slots}");
+                assert_eq!(placed, counts, "{name} {slots}");
             }
         }
     }
@@ -223,17 +176,9 @@ fn the_sentinel_pair_is_in_the_plan() {
         let (image, placed) = built(&cpu, &plan, &marked);
         assert_eq!(placed, Placed { outside: Some(5), ..Placed::default() });
         assert!(image == expected);
-        let only = [(u32::MAX, 3), (u32::MAX, 8), (u32::MAX, 1)];
-        let twice = Placed { duplicates: 2, least_duplicate: Some(u32::MAX), outside: Some(8), unplaced: 0, stash: 0 };
-        assert_eq!(built(&cpu, &plan, &only).1, twice);
-        let held = plan.with_outside(Some(1));
-        assert_eq!(built(&cpu, &held, &only).1, Placed { duplicates: 3, ..twice });
-        assert_eq!(built(&cpu, &held, &[(3, 4)]).1, Placed::default());
+        schemes::sentinel_pairs(&cpu, &plan);
         let mixed = [(u32::MAX, 3), (9, 8), (u32::MAX, 1), (9, 8), (9, 7)];
-        assert_eq!(
-            built(&cpu, &plan, &mixed).1,
-            Placed { duplicates: 3, least_duplicate: Some(9), outside: Some(3), ..twice }
-        );
+        assert_eq!(built(&cpu, &plan, &mixed).1, Placed { outside: Some(3), ..counted(&mixed) });
     }
 }
 
@@ -243,21 +188,13 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
         for size in [1, 129, 20_000] {
             let pairs = distinct(size);
             let plan = planned(&scheme, size, load, 0);
-            let (image, placing) = reference(&plan, &pairs);
+            let (image, placing) = sequential(&plan, &pairs);
             assert_eq!(placing, Placing::Placed, "{scheme:?} {size}");
             let mut stream = SplitMix64::new(3);
-            let mut queries: Vec<u32> = shuffled(pairs.clone(), 4).iter().map(|&(key, _)| key).collect();
+            let mut queries = keys_of(&shuffled(pairs, 4));
             queries.extend((0..size + 5000).map(|_| stream.next_u32()));
             queries.extend([0, u32::MAX, u32::MAX - 1, 0]);
-            for cpu in cpus() {
-                for len in [0, 1, 31, 32, 33, 127, 128, 129, 5000, queries.len()] {
-                    let queries = &queries[queries.len() - len.min(queries.len())..];
-                    for plan in [plan, plan.with_outside(Some(0)), plan.with_outside(Some(u32::MAX))] {
-                        let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
-                        assert!(looked_up(&cpu, &plan, &image, queries) == expected, "{scheme:?} {size} {len}");
-                    }
-                }
-            }
+            schemes::lookups_agree(&cpus(), &plan, &image, &queries);
         }
     }
 }
@@ -267,22 +204,7 @@ fn assign_changes_values_and_nothing_else() {
     for (scheme, load) in variants() {
         let pairs = distinct(20_000);
         let plan = planned(&scheme, pairs.len(), load, 0);
-        let image = reference(&plan, &pairs).0;
-        let mut changes: Pairs = pairs.iter().step_by(3).map(|&(key, value)| (key, value ^ 0xffff)).collect();
-        changes.extend([(u32::MAX, 4), (3, 5)]);
-        assert!(Horton::find(&plan, &image, 3).is_none());
-        let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
-        after.extend(changes.iter().filter(|(key, _)| after.contains_key(key)).copied().collect::<Pairs>());
-        for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("memory");
-            let (keys, values) = columns(&cpu, &changes);
-            Kernels::<Horton>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
-            Horton::audit(&plan, memory.words(), 0..plan.words()).expect("sound");
-            assert!(after.iter().all(|(&key, &value)| Horton::find(&plan, memory.words(), key) == Some(value)));
-            let is_entries = |at: usize| Horton::pair(&plan, &image, at as u64).is_none();
-            let words = || memory.words().iter().zip(&image).enumerate();
-            assert!(words().all(|(at, (new, old))| new >> 32 == old >> 32 && (new == old || !is_entries(at))));
-        }
+        schemes::assigned(&cpus(), &plan, &sequential(&plan, &pairs).0, &pairs);
     }
 }
 
@@ -291,18 +213,7 @@ fn decode_is_the_pair_of_each_word() {
     for (scheme, load) in variants() {
         for size in [1, 100, 20_000] {
             let plan = planned(&scheme, size, load, 0);
-            let (image, _) = reference(&plan, &distinct(size));
-            for cpu in cpus() {
-                let memory = cpu.upload(&image).expect("memory");
-                let Decoded { keys, values, taken } = Kernels::<Horton>::decode(&cpu, &plan, &memory).expect("decoded");
-                assert_eq!(taken.words().iter().map(|word| word.count_ones() as usize).sum::<usize>(), size);
-                for at in 0..image.len() {
-                    let pair = (keys.words()[at], values.words()[at]);
-                    let there = taken.words()[at / 32] >> (at % 32) & 1 == 1;
-                    assert_eq!(there.then_some(pair), Horton::pair(&plan, &image, at as u64));
-                    assert!(there || pair == (0, 0));
-                }
-            }
+            schemes::decoded(&cpus(), &plan, &sequential(&plan, &distinct(size)).0, size);
         }
     }
 }
@@ -321,12 +232,11 @@ fn any_image_can_be_read() -> Result<()> {
         for (at, mask) in [(0, u64::MAX), (1, 0x7_0000_ffff), (2, 0x3ff_0000_ffff)] {
             let image: Vec<u64> = noise.iter().map(|&noise| noise & mask).collect();
             queries.extend(image.iter().map(|word| (word >> 32) as u32).take(500 * at));
-            let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
-            assert!(looked_up(&cpu, &plan, &image, &queries) == expected, "{scheme:?} {mask:x}");
             let mut memory = cpu.upload(&image)?;
-            Kernels::<Horton>::decode(&cpu, &plan, &memory)?;
-            let (keys, values) = columns(&cpu, &distinct(3000));
-            Kernels::<Horton>::assign(&cpu, &plan, &mut memory, &keys, &values)?;
+            compare_lookups(&cpu, &plan, &memory, &queries)?;
+            compare_decoded(&cpu, &plan, &memory)?;
+            let (keys, values): (Vec<u32>, Vec<u32>) = distinct(3000).into_iter().unzip();
+            scheme_tests::assign(&cpu, &plan, &mut memory, &keys, &values)?;
         }
     }
     Ok(())
@@ -353,10 +263,10 @@ fn classic_lookups_follow_every_entry_in_both_families() -> Result<()> {
             }
             queries.extend(keys.iter().map(|&(key, _)| key));
         }
-        let expected: Vec<_> = queries.iter().map(|&key| Horton::find(&plan, &image, key)).collect();
+        let expected = scheme_tests::find_all(&plan, &image, &queries);
         assert!(expected.iter().flatten().count() > 300);
         for cpu in cpus() {
-            assert!(looked_up(&cpu, &plan, &image, &queries) == expected);
+            schemes::answers(&cpu, &plan, &image, &queries, &expected);
         }
     }
     Ok(())

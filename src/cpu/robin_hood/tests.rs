@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
-use crate::cpu::{Cpu, Memory};
+use crate::backend::scheme_tests::{audited, counted, find_all, sequential};
+use crate::backend::{Decoded, HashBackend, Kernels, Placed};
+use crate::cpu::Cpu;
+use crate::cpu::tests::schemes::{self, Pairs, answers, built, shuffled};
 use crate::error::{Error, Result};
 use crate::scheme::hash::{MixKeys, SplitMix64, mix};
-use crate::scheme::{Audit, Kind, Placing, Plan, Request, RobinHood, RobinHoodPlan, Scheme, Sequence};
-
-const THREADS: [usize; 3] = [1, 2, 7];
-
-type Pairs = Vec<(u32, u32)>;
+use crate::scheme::{Kind, Placing, Plan, Request, RobinHood, RobinHoodPlan, Scheme, Sequence};
 
 /// Every kind, sequence and number of bits.
 fn every_table() -> impl Iterator<Item = RobinHood> {
@@ -39,14 +37,6 @@ fn distinct(scheme: &RobinHood, count: usize) -> Pairs {
     keys.take(count).zip(0..).map(|(key, i): (u32, u32)| (key, cut(!i, limits.value_bits))).collect()
 }
 
-fn shuffled(mut pairs: Pairs, seed: u64) -> Pairs {
-    let mut stream = SplitMix64::new(seed);
-    for i in (1..pairs.len()).rev() {
-        pairs.swap(i, stream.next_u64() as usize % (i + 1));
-    }
-    pairs
-}
-
 fn planned(scheme: &RobinHood, slots: u64) -> RobinHoodPlan {
     scheme.plan(Request { slots, pairs: 0, seed: 5, attempt: 0 }).expect("a plan")
 }
@@ -58,51 +48,15 @@ fn slots_for(scheme: &RobinHood, pairs: usize) -> u64 {
     (pairs as f64 / load).ceil() as u64
 }
 
-fn cpus() -> Vec<Cpu> {
-    THREADS.into_iter().map(|threads| Cpu::with_threads(threads).expect("threads")).collect()
-}
-
-fn columns(cpu: &Cpu, pairs: &[(u32, u32)]) -> (Memory<u32>, Memory<u32>) {
-    let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-    (cpu.upload(&keys).expect("memory"), cpu.upload(&values).expect("memory"))
-}
-
-/// The image after some batches, and the counts of the last one.
-fn built(cpu: &Cpu, plan: &RobinHoodPlan, batches: &[&[(u32, u32)]]) -> (Vec<u64>, Placed) {
-    let mut image = cpu.filled(plan.words() as usize, plan.empty_word()).expect("memory");
-    let mut placed = Placed::default();
-    for batch in batches {
-        let (keys, values) = columns(cpu, batch);
-        placed = Kernels::<RobinHood>::place(cpu, plan, &mut image, &keys, &values).expect("placed");
-    }
-    (image.words().to_vec(), placed)
+fn cpus() -> [Cpu; 3] {
+    schemes::with_threads([1, 2, 7])
 }
 
 /// The image built by the one-key-at-a-time rule.
 fn referenced(plan: &RobinHoodPlan, pairs: &[(u32, u32)]) -> Vec<u64> {
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
-    assert_ne!(RobinHood::place(plan, &mut image, pairs), Placing::Unplaced, "{plan:?}");
+    let (image, placing) = sequential(plan, pairs);
+    assert_ne!(placing, Placing::Unplaced, "{plan:?}");
     image
-}
-
-fn audited(plan: &RobinHoodPlan, image: &[u64]) -> Audit {
-    RobinHood::audit(plan, image, 0..plan.cells()).unwrap_or_else(|error| panic!("{plan:?}: {error}"))
-}
-
-fn looked_up(cpu: &Cpu, plan: &RobinHoodPlan, image: &[u64], queries: &[u32]) -> Vec<Option<u32>> {
-    let image = cpu.upload(image).expect("memory");
-    let queries = cpu.upload(queries).expect("memory");
-    let mut values = cpu.filled(queries.words().len(), 0xdead_beef).expect("memory");
-    let mut found = cpu.filled(bitmap_words(queries.words().len()), u32::MAX).expect("memory");
-    Kernels::<RobinHood>::lookup(cpu, plan, &image, &queries, &mut values, &mut found).expect("looked up");
-    let bit = |i: usize| found.words()[i / 32] >> (i % 32) & 1 == 1;
-    let past = 32 * found.words().len() - queries.words().len();
-    assert!(found.words().last().is_none_or(|&last| past == 0 || last >> (32 - past) == 0), "bits past the end");
-    let value = |(i, &value): (usize, &u32)| {
-        assert!(bit(i) || value == 0);
-        bit(i).then_some(value)
-    };
-    values.words().iter().enumerate().map(value).collect()
 }
 
 /// The keys of some pairs, keys near them, and noise, including keys that are too wide for tables of keys alone.
@@ -146,13 +100,9 @@ fn lookups_agree_with_the_reference_on_hits_and_misses() {
             let image = referenced(&plan, &pairs);
             let queries = queries(&pairs);
             let map: HashMap<u32, u32> = pairs.iter().copied().collect();
-            for cpu in [Cpu::with_threads(1), Cpu::with_threads(3)].map(|cpu| cpu.expect("threads")) {
-                for len in [0, 1, 31, 33, 128, 129, queries.len()] {
-                    let queries = &queries[queries.len() - len.min(queries.len())..];
-                    let expected: Vec<_> = queries.iter().map(|key| map.get(key).copied()).collect();
-                    assert!(looked_up(&cpu, &plan, &image, queries) == expected, "{scheme:?}, {size}, {len}");
-                }
-            }
+            let expected: Vec<_> = queries.iter().map(|key| map.get(key).copied()).collect();
+            assert!(find_all(&plan, &image, &queries) == expected, "{scheme:?}, {size}");
+            schemes::lookups_agree(&schemes::with_threads([1, 3]), &plan, &image, &queries);
         }
     }
 }
@@ -169,15 +119,12 @@ fn duplicates_are_counted_exactly_on_any_number_of_threads() {
         let equal: Pairs = (0..60_000).map(|i| (7, value(i * 3 % 60_000))).collect();
         let thrice: Pairs = distinct(&scheme, 20_000).repeat(3);
         for (name, pairs) in [("random", random), ("equal", equal), ("thrice", thrice)] {
-            let mut times: HashMap<u32, u64> = HashMap::new();
-            pairs.iter().for_each(|(key, _)| *times.entry(*key).or_default() += 1);
-            let duplicates = pairs.len() as u64 - times.len() as u64;
-            let least_duplicate = times.iter().filter(|&(_, &times)| times > 1).map(|(&key, _)| key).min();
-            let plan = planned(&scheme, slots_for(&scheme, times.len()));
+            let counts = counted(&pairs);
+            let plan = planned(&scheme, slots_for(&scheme, pairs.len() - counts.duplicates as usize));
             let expected = referenced(&plan, &pairs);
             for (cpu, seed) in cpus.iter().zip(0..) {
                 let (image, placed) = built(cpu, &plan, &[&shuffled(pairs.clone(), seed)]);
-                assert_eq!(placed, Placed { duplicates, least_duplicate, ..Placed::default() }, "{scheme:?}, {name}");
+                assert_eq!(placed, counts, "{scheme:?}, {name}");
                 assert!(image == expected, "{scheme:?}, {name}");
             }
         }
@@ -226,27 +173,9 @@ fn more_pairs_than_places_are_reported() {
 #[test]
 fn assign_changes_values_and_nothing_else() {
     for scheme in every_table() {
-        let limits = scheme.limits();
         let pairs = distinct(&scheme, 20_000);
         let plan = planned(&scheme, slots_for(&scheme, pairs.len()));
-        let image = referenced(&plan, &pairs);
-        let mut after: HashMap<u32, u32> = pairs.iter().copied().collect();
-        let absent = (3..).find(|key| !after.contains_key(key)).expect("one");
-        let mut changes: Pairs =
-            pairs.iter().step_by(3).map(|&(key, value)| (key, cut(value ^ 0xffff, limits.value_bits))).collect();
-        after.extend(changes.iter().copied());
-        changes.push((absent, 0));
-        for cpu in cpus() {
-            let mut memory = cpu.upload(&image).expect("memory");
-            let (keys, values) = columns(&cpu, &changes);
-            Kernels::<RobinHood>::assign(&cpu, &plan, &mut memory, &keys, &values).expect("assigned");
-            audited(&plan, memory.words());
-            let everywhere =
-                after.iter().all(|(&key, &value)| RobinHood::find(&plan, memory.words(), key) == Some(value));
-            assert!(everywhere, "{scheme:?}");
-            let bits = plan.layout().value_bits;
-            assert!(memory.words().iter().zip(&image).all(|(new, old)| new >> bits == old >> bits), "{scheme:?}");
-        }
+        schemes::assigned(&cpus(), &plan, &referenced(&plan, &pairs), &pairs);
     }
 }
 
@@ -255,19 +184,7 @@ fn decode_is_the_pair_of_each_cell() {
     for scheme in every_table() {
         for size in [0, 1, 100, 25_000] {
             let plan = planned(&scheme, slots_for(&scheme, size));
-            let image = referenced(&plan, &distinct(&scheme, size));
-            for cpu in cpus() {
-                let Decoded { keys, values, taken } =
-                    Kernels::<RobinHood>::decode(&cpu, &plan, &cpu.upload(&image).expect("memory")).expect("decoded");
-                let cells = plan.cells() as usize;
-                let lengths = (keys.words().len(), values.words().len(), taken.words().len());
-                assert_eq!(lengths, (cells, cells, bitmap_words(cells)));
-                for cell in 0..cells {
-                    let there = taken.words()[cell / 32] >> (cell % 32) & 1 == 1;
-                    let pair = (keys.words()[cell], values.words()[cell]);
-                    assert_eq!(there.then_some(pair), RobinHood::pair(&plan, &image, cell as u64), "{scheme:?}");
-                }
-            }
+            schemes::decoded(&cpus(), &plan, &referenced(&plan, &distinct(&scheme, size)), size);
         }
     }
 }
@@ -293,8 +210,7 @@ fn removing_and_compacting_give_the_table_of_the_remaining_pairs() {
             assert!(memory.words() == expected, "{scheme:?}");
             let audit = audited(&plan, memory.words());
             assert_eq!((audit.pairs, audit.tombstones), (rest.len() as u64, count));
-            let found = looked_up(&cpu, &plan, memory.words(), &gone);
-            assert!(found.iter().all(Option::is_none));
+            answers(&cpu, &plan, memory.words(), &gone, &vec![None; gone.len()]);
 
             let Decoded { keys, values, taken } = Kernels::<RobinHood>::lift(&cpu, &plan, &mut memory).expect("lifted");
             let lifted = cpu.select_pairs(&taken, true, &keys, &values).expect("selected");
@@ -328,28 +244,10 @@ fn classic_tables_are_not_changed_by_removal() -> Result<()> {
 }
 
 #[test]
-fn any_image_can_be_read_and_built_on() -> Result<()> {
-    let cpu = Cpu::with_threads(2)?;
-    let mut stream = SplitMix64::new(8);
+fn any_image_can_be_read_and_built_on() {
+    let [cpu] = schemes::with_threads([2]);
     for scheme in every_table() {
-        let plan = planned(&scheme, 1500);
-        let noise: Vec<u64> = (0..plan.words()).map(|_| stream.next_u64()).collect();
         let pairs = distinct(&scheme, 900);
-        let queries = queries(&pairs);
-        for fill in [0, u64::MAX, 1, 1 << 63] {
-            let image: Vec<u64> = noise.iter().map(|&noise| if fill == 1 { noise } else { fill }).collect();
-            let expected: Vec<_> = queries.iter().map(|&key| RobinHood::find(&plan, &image, key)).collect();
-            assert!(looked_up(&cpu, &plan, &image, &queries) == expected, "{scheme:?}, {fill}");
-            let mut image = cpu.upload(&image)?;
-            let (keys, values) = columns(&cpu, &pairs);
-            Kernels::<RobinHood>::decode(&cpu, &plan, &image)?;
-            Kernels::<RobinHood>::assign(&cpu, &plan, &mut image, &keys, &values)?;
-            Kernels::<RobinHood>::place(&cpu, &plan, &mut image, &keys, &values)?;
-            if scheme.kind() == Kind::Canonical {
-                Kernels::<RobinHood>::remove(&cpu, &plan, &mut image, &keys)?;
-                Kernels::<RobinHood>::lift(&cpu, &plan, &mut image)?;
-            }
-        }
+        schemes::arbitrary_images(&cpu, &planned(&scheme, 1500), &pairs, &queries(&pairs));
     }
-    Ok(())
 }

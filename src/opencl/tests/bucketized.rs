@@ -1,7 +1,11 @@
 //! Compares bucketized tables of the device with the sequential functions of src/scheme/bucketized.
 
 use super::{device, noise, small};
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, Removed, bitmap_words};
+use crate::backend::scheme_tests::{
+    self, Built, audited, compare_assigned, compare_decoded, compare_lookups_with, empty, find_all, place,
+    place_in_empty, reference, remove,
+};
+use crate::backend::{HashBackend, Kernels, Placed, Removed};
 use crate::error::{Error, Result};
 use crate::opencl::{Buffer, LookupShape, OpenCl};
 use crate::scheme::bucketized::{Insertion, LookupMode, PART_SLOTS};
@@ -45,38 +49,16 @@ pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     (keys, values)
 }
 
-fn empty(cl: &OpenCl, plan: &BucketizedPlan) -> Result<Buffer<u64>> {
-    cl.filled(plan.words() as usize, plan.empty_word())
-}
-
-fn place(cl: &OpenCl, plan: &BucketizedPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
-    Kernels::<Bucketized>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
-}
-
-fn remove(cl: &OpenCl, plan: &BucketizedPlan, image: &mut Buffer<u64>, keys: &[u32]) -> Result<Removed> {
-    Kernels::<Bucketized>::remove(cl, plan, image, &cl.upload(keys)?)
-}
-
-/// The sequential image of these pairs, if they fit.
-pub(super) fn reference(plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Option<Vec<u64>> {
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
-    let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
-    (Bucketized::place(plan, &mut image, &pairs) != Placing::Unplaced).then_some(image)
-}
-
 /// The first attempt that places all pairs.
-fn build(cl: &OpenCl, scheme: &Bucketized, slots: usize, keys: &[u32], values: &[u32]) -> Result<Built> {
-    for attempt in 0..40 {
-        let plan = plan(scheme, slots, attempt);
-        let mut image = empty(cl, &plan)?;
-        let placed = place(cl, &plan, &mut image, keys, values)?;
-        if placed.unplaced == 0 {
-            return Ok((plan, image, placed));
-        }
-    }
-    panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
+fn build(
+    cl: &OpenCl,
+    scheme: &Bucketized,
+    slots: usize,
+    keys: &[u32],
+    values: &[u32],
+) -> Result<Built<OpenCl, BucketizedPlan>> {
+    scheme_tests::build(cl, &|attempt| plan(scheme, slots, attempt), keys, values)
 }
-type Built = (BucketizedPlan, Buffer<u64>, Placed);
 
 /// A handle of the device for each shape of lookups, separate from the one that tests share.
 fn shapes(cl: &OpenCl) -> [OpenCl; 3] {
@@ -87,39 +69,10 @@ fn shapes(cl: &OpenCl) -> [OpenCl; 3] {
     })
 }
 
-/// Looks up queries on the device and compares each result with the sequential lookup in the same image.
+/// Compares lookups in the device's shape with those of the rule in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
-    let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
-    let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-    let on_device = cl.upload(queries)?;
-    Kernels::<Bucketized>::lookup(cl, plan, image, &on_device, &mut values, &mut found)?;
-    let alone = cl.download(&Kernels::<Bucketized>::contains(cl, plan, image, &on_device)?)?;
-    let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
-    let mut bits = vec![0; bitmap_words(queries.len())];
-    for (i, &query) in queries.iter().enumerate() {
-        let expected = Bucketized::find(plan, &image, query);
-        assert_eq!(values[i], expected.unwrap_or(0), "{plan:?}: value of {query}, {}", cl.lookup_shape()?);
-        bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
-    }
-    assert_eq!(found, bits, "{plan:?}, {}", cl.lookup_shape()?);
-    assert_eq!(alone, bits, "{plan:?}, {}, bits alone", cl.lookup_shape()?);
-    Ok(())
-}
-
-/// Compares decoded pairs with the pair in each slot.
-fn compare_decoded(cl: &OpenCl, plan: &BucketizedPlan, image: &Buffer<u64>) -> Result<()> {
-    let Decoded { keys, values, taken } = Kernels::<Bucketized>::decode(cl, plan, image)?;
-    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
-    let image = cl.download(image)?;
-    assert_eq!(taken.len(), bitmap_words(image.len()));
-    for at in 0..taken.len() * 32 {
-        let pair = Bucketized::pair(plan, &image, at as u64);
-        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "slot {at}");
-        if at < image.len() {
-            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "slot {at}");
-        }
-    }
-    Ok(())
+    let expected = find_all(plan, &cl.download(image)?, queries);
+    compare_lookups_with(cl, &cl.lookup_shape()?.to_string(), plan, image, queries, &expected)
 }
 
 #[test]
@@ -142,8 +95,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
                     let expected = reference(&plan, &keys, &values);
                     // A different group for each attempt.
                     let cl = &devices[(attempt as usize + percent) % 3];
-                    let mut image = empty(cl, &plan)?;
-                    let placed = place(cl, &plan, &mut image, &keys, &values)?;
+                    let (image, placed) = place_in_empty(cl, &plan, &keys, &values)?;
                     assert_eq!(placed.unplaced == 0, expected.is_some(), "{plan:?}: {placed:?}");
                     built = expected.is_some();
                     if let Some(expected) = expected {
@@ -185,10 +137,7 @@ fn every_scheme_builds_sound_tables_with_the_right_answers_in_all_shapes() -> Re
             let (keys, values) = pairs(len);
             let (plan, mut image, placed) = build(cl, &scheme, len * 100 / 92, &keys, &values)?;
             assert_eq!(placed, Placed::default());
-            let audit = |image: &Buffer<u64>| -> Result<u64> {
-                let words = cl.download(image)?;
-                Ok(Bucketized::audit(&plan, &words, 0..plan.words()).expect("a sound image").pairs)
-            };
+            let audit = |image: &Buffer<u64>| -> Result<u64> { Ok(audited(&plan, &cl.download(image)?).pairs) };
             assert_eq!(audit(&image)?, len as u64);
             let words = cl.download(&image)?;
             assert!(keys.iter().zip(&values).all(|(&key, &value)| Bucketized::find(&plan, &words, key) == Some(value)));
@@ -238,18 +187,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     let (keys, values) = pairs(300);
     for scheme in [Bucketized::canonical(8), Bucketized::canonical(4), Bucketized::classic(3, 8)] {
         let (plan, mut image, _) = build(cl, &scheme, 320, &keys, &values)?;
-        let before = cl.download(&image)?;
-        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
-        assert!(absent_keys.iter().all(|&key| Bucketized::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
-        let new = cl.upload(&vec![0xabcd_1234; changed.len()])?;
-        Kernels::<Bucketized>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &new)?;
-        let after = cl.download(&image)?;
-        for (i, &key) in keys.iter().enumerate() {
-            let value = if i < 200 { 0xabcd_1234 } else { values[i] };
-            assert_eq!(Bucketized::find(&plan, &after, key), Some(value));
-        }
-        assert!(before.iter().zip(&after).all(|(old, new)| old >> 32 == new >> 32));
+        compare_assigned(cl, &plan, &mut image, &keys)?;
     }
     Ok(())
 }
@@ -303,7 +241,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
     let many = if small() { 1000 } else { 1 << 20 };
     for scheme in schemes() {
         let plan = plan(&scheme, 64, 0);
-        let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
+        let placed = place_in_empty(cl, &plan, &vec![3; many], &noise(1, many))?.1;
         let counted = Placed { duplicates: many as u64 - 1, least_duplicate: Some(3), ..Placed::default() };
         assert!(placed == counted || plan.kind() == Kind::Classic && placed.unplaced > 0, "{scheme:?}: {placed:?}");
     }
@@ -362,24 +300,17 @@ fn copies_that_never_met_are_found_in_the_finished_image() -> Result<()> {
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Bucketized::classic(3, 8), 100, 0);
-    let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
-    for (outside, duplicates) in [(None, 2), (Some(1), 3)] {
-        let plan = classic.with_outside(outside);
-        let mut image = empty(cl, &plan)?;
-        let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { duplicates, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
-        assert_eq!(placed, expected);
-        for plan in [classic, plan.with_outside(placed.outside), classic.with_outside(Some(0))] {
-            for cl in shapes(cl) {
-                compare_lookups(&cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
-            }
-        }
+    scheme_tests::the_sentinel_pair_is_stored_outside(cl, &classic, &|plan, image, queries| {
+        shapes(cl).iter().try_for_each(|cl| compare_lookups(cl, plan, image, queries))
+    })?;
+    for plan in [classic, classic.with_outside(Some(1))] {
+        let (mut image, _) = place_in_empty(cl, &plan, &[EMPTY_KEY, 5], &[3, 1])?;
         assert_eq!(remove(cl, &plan, &mut image, &[EMPTY_KEY, 5])?, Removed { pairs: 1, outside: true });
     }
     // In a canonical table it is an ordinary key.
     let plan = plan(&Bucketized::canonical(8), 100, 0);
-    let mut image = empty(cl, &plan)?;
-    assert_eq!(place(cl, &plan, &mut image, &[EMPTY_KEY], &[6])?, Placed::default());
+    let (image, placed) = place_in_empty(cl, &plan, &[EMPTY_KEY], &[6])?;
+    assert_eq!(placed, Placed::default());
     compare_lookups(cl, &plan, &image, &[EMPTY_KEY])
 }
 
@@ -390,7 +321,7 @@ fn what_cannot_be_built_says_so() -> Result<()> {
     let (keys, values) = pairs(400);
     for scheme in [Bucketized::canonical(8), Bucketized::classic(2, 4), Bucketized::classic(3, 8).reach(1)] {
         let plan = plan(&scheme, 300, 0);
-        let unplaced = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?.unplaced;
+        let unplaced = place_in_empty(cl, &plan, &keys, &values)?.1.unplaced;
         assert!(unplaced >= 400 - plan.words(), "{scheme:?}: {unplaced}");
     }
     Ok(())

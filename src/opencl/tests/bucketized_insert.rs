@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::bucketized::{pairs, plan, reference};
+use super::bucketized::{pairs, plan};
 use super::{bucket_sizes, device, duplicates, noise, small};
+use crate::backend::scheme_tests::{arbitrary_images, reference, remove};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::{Error, Result};
 use crate::opencl::{BuildRoute, OpenCl};
@@ -153,7 +154,7 @@ fn tombstones_stay_as_by_the_direct_route() -> Result<()> {
             let (plan, old) = begun(bucket_slots, slots, first, (&keys, &values));
             let gone: Vec<u32> = keys[..first].iter().copied().step_by(removed_of).collect();
             let mut image = cl.upload(&old)?;
-            Kernels::<Bucketized>::remove(cl, &plan, &mut image, &cl.upload(&gone)?)?;
+            remove(cl, &plan, &mut image, &gone)?;
             let with_tombstones = cl.download(&image)?;
             // New keys, and some of those that were removed.
             let back = &gone[..gone.len() / 5];
@@ -197,11 +198,9 @@ fn words_that_no_table_has_do_no_harm() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     for &bucket_slots in bucket_sizes() {
         let plan = plan(&Bucketized::canonical(bucket_slots), if small() { 700 } else { 9000 }, 0);
-        let words = plan.buckets() as usize * bucket_slots as usize;
-        let halves = noise(5, 2 * words);
-        let image: Vec<u64> = halves.chunks(2).map(|two| u64::from(two[0]) << 32 | u64::from(two[1])).collect();
-        let (keys, values) = pairs(words / 4);
-        by_parts(cl, &plan, &image, (&keys, &values))?;
+        let [noise, ..] = arbitrary_images(&plan, 5);
+        let (keys, values) = pairs(noise.len() / 4);
+        by_parts(cl, &plan, &noise, (&keys, &values))?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Compares bucketized tables built one partition at a time with those of src/scheme/bucketized, and with the direct
 //! route.
 
-use super::bucketized::{pairs, plan, reference};
-use super::{bucket_sizes, device, duplicates, small};
+use super::bucketized::{pairs, plan};
+use super::{bucket_sizes, build_by_parts, device, duplicates, small};
+use crate::backend::scheme_tests::reference;
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::error::Result;
 use crate::opencl::{BuildRoute, OpenCl};
@@ -11,14 +12,7 @@ use crate::scheme::{Bucketized, BucketizedPlan};
 
 /// Builds by parts, and returns whether that route completed the build.
 fn build(cl: &OpenCl, plan: &BucketizedPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
-    let cl = cl.with_group(64);
-    cl.set_build_route(Some(BuildRoute::ByParts));
-    let (keys, values) = (cl.upload(keys)?, cl.upload(values)?);
-    cl.ledger().take();
-    let (image, placed) = Kernels::<Bucketized>::build(&cl, plan, &keys, &values)?;
-    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
-    assert!(stages.contains(&"bucketized_parts"), "{stages:?}");
-    Ok((cl.download(&image)?, placed, !stages.contains(&"bucketized_place")))
+    build_by_parts(cl, plan, (keys, values), "bucketized_parts", "bucketized_place")
 }
 
 /// The counts of a build by parts, whose image may store a key with duplicates more than once; `None` if it gives up.

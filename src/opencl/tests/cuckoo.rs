@@ -1,13 +1,15 @@
 //! Compares cuckoo tables of the device with the sequential functions of src/scheme/cuckoo.
 
 use super::{device, noise, small};
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::scheme_tests::{
+    self, Built, a_batch_of_duplicates_is_counted, audited, compare_answers, compare_assigned, compare_decoded, empty,
+    find_all, place, place_in_empty, reference, sequential, zipped,
+};
+use crate::backend::{HashBackend, Placed};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};
 use crate::scheme::cuckoo::classic::EMPTY_KEY;
-use crate::scheme::{
-    Cuckoo, CuckooPlan, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _, slot,
-};
+use crate::scheme::{Cuckoo, CuckooPlan, HashFamily, Kind, Placing, Plan as _, Reinsertion, Request, Scheme as _};
 
 fn canonical(functions: u32, pairs: usize) -> CuckooPlan {
     let load = [45, 80, 80, 90][functions as usize - 2];
@@ -53,60 +55,19 @@ fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     (keys, noise(len as u64 + 9, len))
 }
 
-fn empty(cl: &OpenCl, plan: &CuckooPlan) -> Result<Buffer<u64>> {
-    cl.filled(plan.words() as usize, plan.empty_word())
+/// The first attempt that places all pairs.
+fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result<Built<OpenCl, CuckooPlan>> {
+    scheme_tests::build(cl, &|number| attempt(plan, number), keys, values)
 }
 
-fn place(cl: &OpenCl, plan: &CuckooPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
-    Kernels::<Cuckoo>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
-}
-
-/// The first attempt that places all pairs, with its result.
-fn build(cl: &OpenCl, plan: &CuckooPlan, keys: &[u32], values: &[u32]) -> Result<(CuckooPlan, Buffer<u64>, Placed)> {
-    for number in 0..40 {
-        let plan = attempt(plan, number);
-        let mut image = empty(cl, &plan)?;
-        let placed = place(cl, &plan, &mut image, keys, values)?;
-        if placed.unplaced == 0 {
-            return Ok((plan, image, placed));
-        }
-    }
-    panic!("{plan:?} takes {} pairs in no attempt", keys.len());
-}
-
-/// Looks up queries on the device, one key at a time and by runs, and compares each result with the sequential lookup
-/// in the same image.
+/// Compares lookups, one key at a time and by runs, with those of the rule in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
-    let (words, on_device) = (cl.download(image)?, cl.upload(queries)?);
-    let expected: Vec<_> = queries.iter().map(|&query| Cuckoo::find(plan, &words, query)).collect();
-    let mut bits = vec![0; bitmap_words(queries.len())];
-    expected.iter().enumerate().for_each(|(i, found)| bits[i / 32] |= u32::from(found.is_some()) << (i % 32));
-    for shape in [LookupShape::Alone, LookupShape::Runs] {
-        let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
-        let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-        cl.cuckoo_lookup_as::<Cuckoo>(shape, plan, image, &on_device, &mut values, &mut found)?;
-        for ((query, value), expected) in queries.iter().zip(cl.download(&values)?).zip(&expected) {
-            assert_eq!(value, expected.unwrap_or(0), "{plan:?}, {shape}: value of {query}");
-        }
-        assert_eq!(cl.download(&found)?, bits, "{plan:?}, {shape}");
-    }
-    Ok(())
-}
-
-/// Decodes on the device and compares with the pair in each slot.
-fn compare_decoded(cl: &OpenCl, plan: &CuckooPlan, image: &Buffer<u64>) -> Result<()> {
-    let Decoded { keys, values, taken } = Kernels::<Cuckoo>::decode(cl, plan, image)?;
-    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
-    let image = cl.download(image)?;
-    assert_eq!(taken.len(), bitmap_words(image.len()));
-    for at in 0..taken.len() * 32 {
-        let pair = Cuckoo::pair(plan, &image, at as u64);
-        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "slot {at}");
-        if at < image.len() {
-            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "slot {at}");
-        }
-    }
-    Ok(())
+    let expected = find_all(plan, &cl.download(image)?, queries);
+    [LookupShape::Alone, LookupShape::Runs].into_iter().try_for_each(|shape| {
+        compare_answers(cl, &format!("{plan:?}, {shape}"), queries, &expected, &|queries, values, found| {
+            cl.cuckoo_lookup_as::<Cuckoo>(shape, plan, image, queries, values, found)
+        })
+    })
 }
 
 #[test]
@@ -120,10 +81,8 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
                 let (keys, values) = pairs(len);
                 let (plan, image, placed) = build(&cl, &canonical(functions, len), &keys, &values)?;
                 assert_eq!(placed, Placed::default());
-                let mut expected = vec![slot::EMPTY; plan.words() as usize];
-                for (&key, &value) in keys.iter().zip(&values) {
-                    assert_eq!(Cuckoo::place(&plan, &mut expected, &[(key, value)]), Placing::Placed);
-                }
+                let (expected, placing) = sequential(&plan, &zipped(&keys, &values));
+                assert_eq!(placing, Placing::Placed);
                 assert!(cl.download(&image)? == expected, "H = {functions}, {len} pairs in groups of {group}");
             }
         }
@@ -155,8 +114,7 @@ fn every_kind_family_and_rule_builds_sound_tables_with_the_right_answers() -> Re
             let (plan, image, placed) = build(cl, &plan, &keys, &values)?;
             assert_eq!(placed, Placed::default());
             let words = cl.download(&image)?;
-            let audited = Cuckoo::audit(&plan, &words, 0..plan.words()).expect("a sound image");
-            assert_eq!(audited.pairs, len as u64);
+            assert_eq!(audited(&plan, &words).pairs, len as u64);
             assert!(keys.iter().zip(&values).all(|(&key, &value)| Cuckoo::find(&plan, &words, key) == Some(value)));
             let queries: Vec<u32> = keys.iter().copied().chain(noise(77, len)).chain([0, EMPTY_KEY]).collect();
             compare_lookups(cl, &plan, &image, &queries)?;
@@ -186,19 +144,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     for plan in [canonical(4, 300), plan(&Cuckoo::classic(4), 300, 80)] {
         let (keys, values) = pairs(300);
         let (plan, mut image, _) = build(cl, &plan, &keys, &values)?;
-        let before = cl.download(&image)?;
-        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).chain([EMPTY_KEY]).collect();
-        assert!(absent_keys.iter().all(|&key| Cuckoo::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
-        let new = vec![0xabcd_1234; changed.len()];
-        Kernels::<Cuckoo>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
-        let after = cl.download(&image)?;
-        for (i, &key) in keys.iter().enumerate() {
-            let value = if i < 200 { 0xabcd_1234 } else { values[i] };
-            assert_eq!(Cuckoo::find(&plan, &after, key), Some(value));
-        }
-        let moved = before.iter().zip(&after).filter(|(old, new)| *old >> 32 != *new >> 32).count();
-        assert_eq!(moved, 0);
+        compare_assigned(cl, &plan, &mut image, &keys)?;
     }
     Ok(())
 }
@@ -219,23 +165,10 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() });
         if plan.kind() == Kind::Canonical {
             // The greatest value is kept, as in a sequential build.
-            let mut expected = vec![slot::EMPTY; plan.words() as usize];
-            for (&key, &value) in keys.iter().zip(&values) {
-                assert_ne!(Cuckoo::place(&plan, &mut expected, &[(key, value)]), Placing::Unplaced);
-            }
-            assert_eq!(cl.download(&image)?, expected);
+            assert_eq!(Some(cl.download(&image)?), reference(&plan, &keys, &values));
         }
     }
-    // A batch of duplicates only: reporting them must not be the bottleneck, and nothing may be lost.
-    let many = if small() { 1000 } else { 1 << 20 };
-    let plan = canonical(4, 16);
-    let mut image = empty(cl, &plan)?;
-    let placed = place(cl, &plan, &mut image, &vec![3; many], &noise(1, many))?;
-    assert_eq!(placed, Placed { duplicates: many as u64 - 1, least_duplicate: Some(3), ..Placed::default() });
-    // And duplicates of pairs of an earlier batch.
-    let placed = place(cl, &plan, &mut image, &[3, 4, 3], &[0, 0, 0])?;
-    assert_eq!((placed.duplicates, placed.least_duplicate), (2, Some(3)));
-    Ok(())
+    a_batch_of_duplicates_is_counted(cl, &canonical(4, 16), if small() { 1000 } else { 1 << 20 })
 }
 
 #[test]
@@ -243,28 +176,13 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let classic = plan(&Cuckoo::classic(3), 100, 50);
-    let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
-    let mut image = empty(cl, &classic)?;
-    let placed = place(cl, &classic, &mut image, &keys[..2], &values[..2])?;
-    assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
-    for (outside, duplicates) in [(None, 2), (Some(1), 3)] {
-        let plan = classic.with_outside(outside);
-        let mut image = empty(cl, &plan)?;
-        let placed = place(cl, &plan, &mut image, &keys, &values)?;
-        let expected = Placed { duplicates, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 };
-        assert_eq!(placed, expected);
-        let present = plan.with_outside(placed.outside);
-        for plan in [classic, present, classic.with_outside(Some(0))] {
-            compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
-        }
-    }
-    // It is not a duplicate if it is not in the batch.
-    let mut image = empty(cl, &classic)?;
-    assert_eq!(place(cl, &classic.with_outside(Some(1)), &mut image, &[1], &[1])?, Placed::default());
+    scheme_tests::the_sentinel_pair_is_stored_outside(cl, &classic, &|plan, image, queries| {
+        compare_lookups(cl, plan, image, queries)
+    })?;
     // In a canonical table it is an ordinary key.
     let plan = canonical(4, 100);
-    let mut image = empty(cl, &plan)?;
-    assert_eq!(place(cl, &plan, &mut image, &[EMPTY_KEY], &[6])?, Placed::default());
+    let (image, placed) = place_in_empty(cl, &plan, &[EMPTY_KEY], &[6])?;
+    assert_eq!(placed, Placed::default());
     compare_lookups(cl, &plan, &image, &[EMPTY_KEY])
 }
 

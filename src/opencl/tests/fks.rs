@@ -1,7 +1,11 @@
 //! Compares two-level tables of the device with the sequential functions of src/scheme/fks.
 
 use super::{device, noise, small};
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, Probe, bitmap_words};
+use crate::backend::scheme_tests::{
+    POISON, arbitrary_images, audited, compare_assigned, compare_decoded, compare_lookups, place_over, sequential,
+    zipped,
+};
+use crate::backend::{HashBackend, Placed, Probe};
 use crate::error::Result;
 use crate::opencl::{Buffer, OpenCl};
 use crate::scheme::cuckoo::classic::EMPTY_KEY;
@@ -35,11 +39,9 @@ fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     (edges.into_iter().chain(mixed).take(len).collect(), noise(len as u64 + 9, len))
 }
 
+/// Places pairs in a poisoned image, so that words that are not written are detected.
 fn place(cl: &OpenCl, plan: &FksPlan, keys: &[u32], values: &[u32]) -> Result<(Buffer<u64>, Placed)> {
-    // Poisoned, so that words that are not written are detected.
-    let mut image = cl.filled(plan.words() as usize, 0xdead_beef_dead_beef)?;
-    let placed = Kernels::<Fks>::place(cl, plan, &mut image, &cl.upload(keys)?, &cl.upload(values)?)?;
-    Ok((image, placed))
+    place_over(cl, POISON, plan, keys, values)
 }
 
 /// The first attempt that places all pairs, with the plan of its table.
@@ -54,45 +56,6 @@ fn build(cl: &OpenCl, scheme: &Fks, keys: &[u32], values: &[u32]) -> Result<(Fks
     panic!("{scheme:?} takes {} pairs in no attempt", keys.len());
 }
 
-fn sequential(plan: &FksPlan, keys: &[u32], values: &[u32]) -> (Vec<u64>, Placing) {
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
-    let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
-    let placing = Fks::place(plan, &mut image, &pairs);
-    (image, placing)
-}
-
-/// Looks up queries on the device and compares each result with the sequential lookup in the same image.
-fn compare_lookups(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
-    let mut values = cl.filled(queries.len(), 0xdead_beefu32)?;
-    let mut found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-    Kernels::<Fks>::lookup(cl, plan, image, &cl.upload(queries)?, &mut values, &mut found)?;
-    let (image, values, found) = (cl.download(image)?, cl.download(&values)?, cl.download(&found)?);
-    let mut bits = vec![0; bitmap_words(queries.len())];
-    for (i, &query) in queries.iter().enumerate() {
-        let expected = Fks::find(plan, &image, query);
-        assert_eq!(values[i], expected.unwrap_or(0), "{plan:?}: value of {query}");
-        bits[i / 32] |= u32::from(expected.is_some()) << (i % 32);
-    }
-    assert_eq!(found, bits, "{plan:?}");
-    Ok(())
-}
-
-/// Decodes on the device and compares with the pair in each word.
-fn compare_decoded(cl: &OpenCl, plan: &FksPlan, image: &Buffer<u64>) -> Result<()> {
-    let Decoded { keys, values, taken } = Kernels::<Fks>::decode(cl, plan, image)?;
-    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
-    let image = cl.download(image)?;
-    assert_eq!(taken.len(), bitmap_words(image.len()));
-    for at in 0..taken.len() * 32 {
-        let pair = if at < image.len() { Fks::pair(plan, &image, at as u64) } else { None };
-        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");
-        if at < image.len() {
-            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "word {at}");
-        }
-    }
-    Ok(())
-}
-
 #[test]
 #[ignore = "slow: kernels for all parameters; CI runs it"]
 fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
@@ -103,7 +66,7 @@ fn canonical_images_are_the_sequential_ones_word_for_word() -> Result<()> {
             let (keys, values) = pairs(len);
             let (plan, image, placed) = build(&cl, &Fks::canonical(), &keys, &values)?;
             assert_eq!(placed, Placed::default());
-            let (expected, placing) = sequential(&plan, &keys, &values);
+            let (expected, placing) = sequential(&plan, &zipped(&keys, &values));
             assert_eq!(placing, Placing::Placed);
             assert!(cl.download(&image)? == expected, "{len} pairs in groups of {group}");
         }
@@ -122,7 +85,7 @@ fn full_buckets_take_the_seed_numbers_of_the_rule() -> Result<()> {
         let plan = plan(&Fks::canonical(), 1, attempt);
         let (image, placed) = place(cl, &plan, &keys, &values)?;
         assert_eq!(placed, Placed::default());
-        let (expected, placing) = sequential(&plan, &keys, &values);
+        let (expected, placing) = sequential(&plan, &zipped(&keys, &values));
         assert_eq!(placing, Placing::Placed);
         assert!(cl.download(&image)? == expected, "attempt {attempt}");
         beyond_first += u32::from(expected[BUCKET_SLOTS as usize] > 0);
@@ -144,8 +107,7 @@ fn classic_tables_of_both_families_are_sound_and_answer_right() -> Result<()> {
                 let outside = (len > 1).then(|| values[1]);
                 assert_eq!(placed, Placed { outside, ..Placed::default() });
                 let words = cl.download(&image)?;
-                let audited = Fks::audit(&plan, &words, 0..plan.words()).expect("a sound image");
-                assert_eq!(audited.pairs + u64::from(outside.is_some()), len as u64);
+                assert_eq!(audited(&plan, &words).pairs + u64::from(outside.is_some()), len as u64);
                 assert!(keys.iter().zip(&values).all(|(&key, &value)| Fks::find(&plan, &words, key) == Some(value)));
             }
         }
@@ -166,11 +128,8 @@ fn lookups_and_columns_are_those_of_the_sequential_functions() -> Result<()> {
             compare_lookups(cl, &plan, &image, &[])?;
             compare_decoded(cl, &plan, &image)?;
             // Any image may be read, including one that no build created.
-            let rubbish: Vec<u64> = noise(1, 2 * plan.words() as usize)
-                .chunks_exact(2)
-                .map(|two| u64::from(two[0]) << 32 | u64::from(two[1]))
-                .collect();
-            for image in [cl.upload(&rubbish)?, cl.filled(rubbish.len(), plan.empty_word())?] {
+            let [noise, ..] = arbitrary_images(&plan, 1);
+            for image in [cl.upload(&noise)?, cl.filled(noise.len(), plan.empty_word())?] {
                 compare_lookups(cl, &plan, &image, &queries)?;
                 compare_decoded(cl, &plan, &image)?;
             }
@@ -186,19 +145,7 @@ fn assigning_overwrites_values_and_skips_absent_keys() -> Result<()> {
     for scheme in schemes() {
         let (keys, values) = pairs(600);
         let (plan, mut image, _) = build(cl, &scheme, &keys, &values)?;
-        let before = cl.download(&image)?;
-        let absent_keys: Vec<u32> = (2_000_000_000..2_000_000_050).collect();
-        assert!(absent_keys.iter().all(|&key| Fks::find(&plan, &before, key).is_none()));
-        let changed: Vec<u32> = keys[..200].iter().copied().chain(absent_keys).collect();
-        let new = vec![0xabcd_1234; changed.len()];
-        Kernels::<Fks>::assign(cl, &plan, &mut image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
-        let after = cl.download(&image)?;
-        for (i, &key) in keys.iter().enumerate().filter(|&(_, &key)| key != EMPTY_KEY) {
-            let value = if i < 200 { 0xabcd_1234 } else { values[i] };
-            assert_eq!(Fks::find(&plan, &after, key), Some(value));
-        }
-        let moved = before.iter().zip(&after).filter(|(old, new)| *old >> 32 != *new >> 32).count();
-        assert_eq!(moved, 0);
+        compare_assigned(cl, &plan, &mut image, &keys)?;
     }
     Ok(())
 }
@@ -224,7 +171,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         let words = cl.download(&image)?;
         assert_eq!(Fks::find(&plan, &words, 17), Some(9));
         if plan.kind() == Kind::Canonical {
-            assert_eq!(sequential(&plan, &keys, &values), (words, Placing::Duplicate(17)));
+            assert_eq!(sequential(&plan, &zipped(&keys, &values)), (words, Placing::Duplicate(17)));
         }
     }
     Ok(())

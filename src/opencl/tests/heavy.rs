@@ -1,6 +1,7 @@
 //! Keys with thousands of duplicates, in every scheme: counts as without races, images as on the CPU.
 
 use super::{device, noise, small};
+use crate::backend::scheme_tests::{self, zipped};
 use crate::backend::{HashBackend, Kernels, Placed};
 use crate::cpu::Cpu;
 use crate::error::Result;
@@ -32,17 +33,9 @@ fn heavy_inputs(distinct: &[u32], greatest: u32) -> Vec<Keys> {
 
 /// The expected counts.
 fn counted(keys: &[u32], values: &[u32], outside: Option<u32>) -> Placed {
-    let mut sorted = keys.to_vec();
-    sorted.sort_unstable();
-    let duplicates: Vec<u32> = sorted.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
-    let aside = keys.iter().zip(values).filter(|&(&key, _)| Some(key) == outside).map(|(_, &value)| value);
-    Placed {
-        unplaced: 0,
-        duplicates: duplicates.len() as u64,
-        least_duplicate: duplicates.first().copied(),
-        outside: aside.max(),
-        stash: 0,
-    }
+    let pairs = zipped(keys, values);
+    let aside = pairs.iter().filter(|&&(key, _)| Some(key) == outside).map(|&(_, value)| value);
+    Placed { outside: aside.max(), ..scheme_tests::counted(&pairs) }
 }
 
 fn agree<S: Scheme<Key = u32, Value = u32>>(cl: &OpenCl, cpu: &Cpu) -> Result<()>

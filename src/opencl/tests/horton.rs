@@ -1,7 +1,11 @@
 //! Compares Horton tables of the device with the sequential functions of src/scheme/horton.
 
 use super::{device, noise, small};
-use crate::backend::{Decoded, HashBackend, Kernels, Placed, bitmap_words};
+use crate::backend::scheme_tests::{
+    bitmap, compare_answers, compare_assigned, compare_decoded, empty, find_all, place_in_empty, sequential,
+    the_sentinel_pair_is_stored_outside, zipped,
+};
+use crate::backend::{HashBackend, Kernels, Placed, bitmap_words};
 use crate::error::Result;
 use crate::opencl::{Buffer, LookupShape, OpenCl};
 use crate::scheme::horton::tokens::{self, EMPTY, EMPTY_KEY};
@@ -52,27 +56,10 @@ pub(super) fn pairs(len: usize) -> (Vec<u32>, Vec<u32>) {
     (keys, values)
 }
 
-fn empty(cl: &OpenCl, plan: &HortonPlan) -> Result<Buffer<u64>> {
-    cl.filled(plan.words() as usize, plan.empty_word())
-}
-
-fn place(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32], values: &[u32]) -> Result<Placed> {
-    Kernels::<Horton>::place(cl, plan, image, &cl.upload(keys)?, &cl.upload(values)?)
-}
-
-/// The sequential image.
-pub(super) fn expected(plan: &HortonPlan, keys: &[u32], values: &[u32]) -> (Placing, Vec<u64>) {
-    let pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
-    let mut image = vec![plan.empty_word(); plan.words() as usize];
-    let placing = Horton::place(plan, &mut image, &pairs);
-    (placing, image)
-}
-
 /// Builds on the device, compares with the sequential build word by word, and returns the image.
 fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Placing, Buffer<u64>)> {
-    let (placing, words) = expected(plan, keys, values);
-    let mut image = empty(cl, plan)?;
-    let placed = place(cl, plan, &mut image, keys, values)?;
+    let (words, placing) = sequential(plan, &zipped(keys, values));
+    let (image, placed) = place_in_empty(cl, plan, keys, values)?;
     if placing == Placing::Unplaced {
         assert!(placed.unplaced > 0, "{plan:?}, {} pairs", keys.len());
     } else {
@@ -82,40 +69,17 @@ fn compare_builds(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) 
     Ok((placing, image))
 }
 
-/// Looks up queries on the device, in all shapes, and compares each result with the sequential lookup.
+/// Compares lookups in all shapes with those of the rule in the same image.
 fn compare_lookups(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>, queries: &[u32]) -> Result<()> {
-    let words = cl.download(image)?;
-    let expected: Vec<_> = queries.iter().map(|&query| Horton::find(plan, &words, query)).collect();
-    let mut bits = vec![0; bitmap_words(queries.len())];
-    expected.iter().enumerate().for_each(|(i, found)| bits[i / 32] |= u32::from(found.is_some()) << (i % 32));
-    let on_device = cl.upload(queries)?;
+    let expected = find_all(plan, &cl.download(image)?, queries);
     for shape in LookupShape::ALL {
-        let values = cl.filled(queries.len(), 0xdead_beefu32)?;
-        let found = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-        cl.horton_answers(shape, plan, image, &on_device, Some(&values), &found)?;
-        for ((query, value), expected) in queries.iter().zip(cl.download(&values)?).zip(&expected) {
-            assert_eq!(value, expected.unwrap_or(0), "{plan:?}, {shape}: value of {query}");
-        }
-        assert_eq!(cl.download(&found)?, bits, "{plan:?}, {shape}");
+        let what = format!("{plan:?}, {shape}");
+        compare_answers(cl, &what, queries, &expected, &|queries, values, found| {
+            cl.horton_answers(shape, plan, image, queries, Some(values), found)
+        })?;
         let alone = cl.filled(bitmap_words(queries.len()), 0xdead_beefu32)?;
-        cl.horton_answers(shape, plan, image, &on_device, None, &alone)?;
-        assert_eq!(cl.download(&alone)?, bits, "{plan:?}, {shape}, bits alone");
-    }
-    Ok(())
-}
-
-/// Decodes on the device and compares with the pair in each word.
-fn compare_decoded(cl: &OpenCl, plan: &HortonPlan, image: &Buffer<u64>) -> Result<()> {
-    let Decoded { keys, values, taken } = Kernels::<Horton>::decode(cl, plan, image)?;
-    let (keys, values, taken) = (cl.download(&keys)?, cl.download(&values)?, cl.download(&taken)?);
-    let image = cl.download(image)?;
-    assert_eq!(taken.len(), bitmap_words(image.len()));
-    for at in 0..taken.len() * 32 {
-        let pair = Horton::pair(plan, &image, at as u64);
-        assert_eq!(taken[at / 32] >> (at % 32) & 1 == 1, pair.is_some(), "word {at}");
-        if at < image.len() {
-            assert_eq!((keys[at], values[at]), pair.unwrap_or((0, 0)), "word {at}");
-        }
+        cl.horton_answers(shape, plan, image, &cl.upload(queries)?, None, &alone)?;
+        assert_eq!(cl.download(&alone)?, bitmap(&expected), "{what}, bits alone");
     }
     Ok(())
 }
@@ -129,7 +93,7 @@ fn queries(keys: &[u32], len: usize) -> Vec<u32> {
 
 /// The pairs in a shuffled order.
 fn shuffled(keys: &[u32], values: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let mut both: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+    let mut both = zipped(keys, values);
     both.sort_unstable_by_key(|&(key, value)| key.wrapping_mul(0x85eb_ca6b) ^ value);
     both.into_iter().unzip()
 }
@@ -241,21 +205,21 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
         values.splice(0..0, [1, 2, 3, 9, 8]);
         values.extend([9, 7]);
         let plan = plan(&Horton::canonical(slots), keys.len(), load);
-        let placed = place(cl, &plan, &mut empty(cl, &plan)?, &keys, &values)?;
+        let placed = place_in_empty(cl, &plan, &keys, &values)?.1;
         assert_eq!(placed, Placed { duplicates: 4, least_duplicate: Some(17), ..Placed::default() });
         // Duplicates that crowd a home.
         let duplicates = (keys.len() + 40) as u64;
         let (mut many, mut with) = (keys.clone(), values.clone());
         many.extend([6; 41]);
         with.extend(noise(2, 41));
-        let placed = place(cl, &plan, &mut empty(cl, &plan)?, &many, &with)?;
+        let placed = place_in_empty(cl, &plan, &many, &with)?.1;
         assert_eq!((placed.duplicates, placed.least_duplicate), (4 + duplicates - keys.len() as u64, Some(6)));
     }
     // Enough that only the failure of the attempt can be reported, but soon.
     let many = if small() { 1000 } else { 1 << 20 };
     let plan = plan(&Horton::canonical(8), 16, 50);
     let start = std::time::Instant::now();
-    let placed = place(cl, &plan, &mut empty(cl, &plan)?, &vec![3; many], &noise(1, many))?;
+    let placed = place_in_empty(cl, &plan, &vec![3; many], &noise(1, many))?.1;
     assert_eq!((placed.unplaced, placed.duplicates), (1, 0));
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     Ok(())
@@ -266,20 +230,7 @@ fn duplicates_are_counted_and_the_least_is_named() -> Result<()> {
 fn the_empty_markers_key_is_stored_outside() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let plan = plan(&Horton::canonical(8), 100, 50);
-    let (keys, values) = ([EMPTY_KEY, 5, EMPTY_KEY, EMPTY_KEY], [3, 1, 8, 4]);
-    let mut image = empty(cl, &plan)?;
-    let placed = place(cl, &plan, &mut image, &keys[..2], &values[..2])?;
-    assert_eq!(placed, Placed { outside: Some(3), ..Placed::default() });
-    assert_eq!(cl.download(&image)?, expected(&plan, &[5], &[1]).1);
-    let placed = place(cl, &plan, &mut image, &keys, &values)?;
-    assert_eq!(
-        placed,
-        Placed { duplicates: 2, least_duplicate: Some(EMPTY_KEY), outside: Some(8), unplaced: 0, stash: 0 }
-    );
-    for plan in [plan, plan.with_outside(Some(8)), plan.with_outside(Some(0))] {
-        compare_lookups(cl, &plan, &image, &[EMPTY_KEY, 5, 6, EMPTY_KEY])?;
-    }
-    Ok(())
+    the_sentinel_pair_is_stored_outside(cl, &plan, &|plan, image, queries| compare_lookups(cl, plan, image, queries))
 }
 
 #[test]
@@ -372,25 +323,6 @@ fn classic_tables_of_both_families_answer_alike() -> Result<()> {
         compare_decoded(cl, &plan, &image)?;
         compare_assigned(cl, &plan, &mut image, &placed)?;
     }
-    Ok(())
-}
-
-/// Assigns values to two thirds of the keys and to absent keys.
-fn compare_assigned(cl: &OpenCl, plan: &HortonPlan, image: &mut Buffer<u64>, keys: &[u32]) -> Result<()> {
-    let before = cl.download(image)?;
-    let absent_keys = noise(5, 200).into_iter().filter(|&key| Horton::find(plan, &before, key).is_none());
-    let chosen = keys.iter().copied().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, key)| key);
-    let changed: Vec<u32> = absent_keys.chain([EMPTY_KEY]).chain(chosen).collect();
-    let new: Vec<u32> = changed.iter().map(|key| !key).collect();
-    Kernels::<Horton>::assign(cl, plan, image, &cl.upload(&changed)?, &cl.upload(&new)?)?;
-    let after = cl.download(image)?;
-    for (at, &key) in keys.iter().enumerate() {
-        let value = if at % 3 != 0 { Some(!key) } else { Horton::find(plan, &before, key) };
-        assert_eq!(Horton::find(plan, &after, key), value);
-    }
-    assert!(before.iter().zip(&after).all(|(old, new)| old >> 32 == new >> 32));
-    let differ = before.iter().zip(&after).filter(|(old, new)| old != new).count();
-    assert!(differ <= keys.len() - keys.len().div_ceil(3));
     Ok(())
 }
 

@@ -1,28 +1,22 @@
 //! Compares Horton tables built one partition at a time with those of src/scheme/horton.
 
-use super::horton::{canonical, crowd, expected, pairs, plan};
-use super::{bucket_sizes, device, duplicates, small};
-use crate::backend::{HashBackend, Kernels, Placed};
+use super::horton::{canonical, crowd, pairs, plan};
+use super::{bucket_sizes, build_by_parts, device, duplicates, small};
+use crate::backend::Placed;
+use crate::backend::scheme_tests::{sequential, zipped};
 use crate::error::Result;
-use crate::opencl::{BuildRoute, OpenCl};
+use crate::opencl::OpenCl;
 use crate::scheme::horton::tokens::{EMPTY_KEY, GROUP_MAX};
 use crate::scheme::{Horton, HortonPlan, Placing};
 
 /// Builds by parts, and returns whether that route completed the build.
 fn build(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<(Vec<u64>, Placed, bool)> {
-    let cl = cl.with_group(64);
-    cl.set_build_route(Some(BuildRoute::ByParts));
-    let (keys, values) = (cl.upload(keys)?, cl.upload(values)?);
-    cl.ledger().take();
-    let (image, placed) = Kernels::<Horton>::build(&cl, plan, &keys, &values)?;
-    let stages: Vec<_> = cl.ledger().take().into_iter().map(|stage| stage.name).collect();
-    assert!(stages.contains(&"horton_parts"), "{stages:?}");
-    Ok((cl.download(&image)?, placed, !stages.contains(&"horton_distribute")))
+    build_by_parts(cl, plan, (keys, values), "horton_parts", "horton_distribute")
 }
 
 /// Builds by parts, and compares with the sequential build.
 fn compare(cl: &OpenCl, plan: &HortonPlan, keys: &[u32], values: &[u32]) -> Result<Placing> {
-    let (placing, words) = expected(plan, keys, values);
+    let (words, placing) = sequential(plan, &zipped(keys, values));
     let (image, placed, by_parts) = build(cl, plan, keys, values)?;
     assert!(by_parts, "{plan:?}");
     if placing == Placing::Unplaced {
@@ -125,8 +119,8 @@ fn the_empty_markers_key_is_stored_outside_of_the_image() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let (mut keys, values) = pairs(5000);
     let plan = plan(&Horton::canonical(8), keys.len(), 90);
-    let (_, words) =
-        expected(&plan, &[&keys[..100], &keys[101..]].concat(), &[&values[..100], &values[101..]].concat());
+    let all = zipped(&keys, &values);
+    let (words, _) = sequential(&plan, &[&all[..100], &all[101..]].concat());
     keys[100] = EMPTY_KEY;
     let (image, placed, by_parts) = build(cl, &plan, &keys, &values)?;
     assert!(by_parts && image == words);

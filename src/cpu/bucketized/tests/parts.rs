@@ -17,8 +17,8 @@ fn build(cpu: &Cpu, route: BuildRoute, plan: &BucketizedPlan, pairs: &[(u32, u32
     (image.words().to_vec(), placed, left)
 }
 
-fn many_cpus() -> Vec<Cpu> {
-    [1, 2, 3, 8].map(|threads| Cpu::with_threads(threads).expect("threads")).into()
+fn many_cpus() -> [Cpu; 4] {
+    schemes::with_threads([1, 2, 3, 8])
 }
 
 /// Pairs with some duplicates, each with another value; the number of duplicates, and the smallest duplicate key.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn many_cpus() -> [Cpu; 4] {
-    [1, 2, 5, 16].map(|threads| Cpu::with_threads(threads).expect("threads"))
+    schemes::with_threads([1, 2, 5, 16])
 }
 
 /// A new table. Placing the pairs in an existing image gives the same ([`built`]).
@@ -15,7 +15,7 @@ fn new(cpu: &Cpu, plan: &HortonPlan, pairs: &[(u32, u32)]) -> (Vec<u64>, Placed)
 
 /// Checks the image of these pairs, in some order, on any number of threads, twice.
 fn assert_reference(plan: &HortonPlan, pairs: &Pairs, context: &str) {
-    let (expected, placing) = reference(plan, pairs);
+    let (expected, placing) = sequential(plan, pairs);
     assert_eq!(placing, Placing::Placed, "{context}");
     for cpu in many_cpus() {
         for built in [new, built] {
