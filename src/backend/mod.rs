@@ -46,6 +46,8 @@ pub(crate) mod scheme_tests;
 #[cfg(test)]
 pub(crate) mod set_tests;
 #[cfg(test)]
+pub(crate) mod sorted_tests;
+#[cfg(test)]
 pub(crate) mod wall_tests;
 #[cfg(test)]
 pub(crate) mod wide_table_tests;
