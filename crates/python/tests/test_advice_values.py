@@ -112,7 +112,7 @@ CASES = [
     (lambda: koel.unique_stream(TABLE, "K"), "the columns are `k`, `v`", lambda: koel.unique_stream(TABLE, "k")),
     (
         lambda: next(koel.unique_stream(TABLE))["z"],
-        "the columns are k, v",
+        "the columns are `k`, `v`",
         lambda: next(koel.unique_stream(TABLE))["v"],
     ),
     (lambda: koel.dedup(TABLE, on="z"), "the columns are `k`, `v`", lambda: koel.dedup(pa.table({"z": ["a"]}), on="z")),
