@@ -116,3 +116,37 @@ def test_a_shortage_of_memory_is_an_error(name):
     # With little there is not enough for anything, and with much the call works.
     assert lines[0] != "done" or name in ("Column", "Table.items")
     assert lines[-1] == "done" or name == "join_large", lines
+
+
+MANY_COLUMNS = """
+import numpy as np, pyarrow as pa, koel
+status = lambda name: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) << 10
+LIMIT, ROWS, AT_ONCE = 64 << 20, 40_000, 1_000
+columns = {f"c{i}": pa.array(np.arange(AT_ONCE) * i) for i in range(400)}
+schema = pa.schema([("k", pa.int64()), *[(name, pa.int64()) for name in columns]])
+def table():
+    keys = lambda first: pa.array((np.arange(first, first + AT_ONCE) * 7919) % ROWS)
+    batch = lambda first: pa.record_batch([keys(first), *columns.values()], schema=schema)
+    return pa.RecordBatchReader.from_batches(schema, map(batch, range(0, ROWS, AT_ONCE)))
+sums = {f"x{i}": (f"c{i}", "sum") for i in range(400)}
+next(iter(table()))
+before = status("VmRSS")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "koel.unique_stream(table(), 'k', memory_limit=LIMIT, device='cpu')",
+        "koel.group_by_stream(table(), 'k', sums, memory_limit=LIMIT, device='cpu')",
+        "koel.join_stream(table(), table(), 'k', memory_limit=LIMIT, device='cpu')",
+    ],
+    ids=["unique", "group_by", "join"],
+)
+def test_many_columns_take_no_more_than_the_limit_and_60_mb(call):
+    """memory_limit is a promise about the process."""
+    code = f"{MANY_COLUMNS}\nassert sum(map(len, {call})) == ROWS\nprint(status('VmHWM') - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= (64 << 20) + 60_000_000, f"{int(done.stdout) / 1e6} MB"
