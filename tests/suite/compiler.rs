@@ -1,4 +1,4 @@
-//! What the compiler says of programs that use koel: it accepts them, or its errors say what to do.
+//! Programs that the compiler must accept, or reject with errors that say what to do.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ fn errors(program: &str) -> String {
 }
 
 #[test]
-fn schemes_of_other_types_are_at_the_root_and_in_the_prelude() {
+fn schemes_of_64_bit_columns_are_exported_at_the_root_and_in_the_prelude() {
     let program = "fn main() {
         let table = HashTable::builder(BucketizedOf::<u64, u64>::default()).build(&Cpu::new(), &[1_u64], &[10_u64]);
         let prelude: Option<(CuckooOf<u64, u32>, RobinHoodOf<u64, u64>)> = None;
@@ -40,7 +40,7 @@ fn schemes_of_other_types_are_at_the_root_and_in_the_prelude() {
 }
 
 #[test]
-fn what_is_no_device_is_refused_in_words_of_koel() {
+fn errors_for_types_that_are_not_devices_say_what_to_do() {
     let build = "HashTable::builder(Cuckoo::canonical(4)).build";
     for (program, parts) in [
         (

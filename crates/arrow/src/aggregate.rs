@@ -52,7 +52,7 @@ pub enum Function {
     First,
     /// The value of the last row, which may be null.
     Last,
-    /// The sum of exact sums (`external/exact_sums.rs`), which is one too.
+    /// The sum of exact sums, which is an exact sum too (`external/exact_sums.rs`).
     #[doc(hidden)]
     ExactSum,
 }

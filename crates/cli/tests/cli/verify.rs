@@ -183,12 +183,12 @@ fn lines_are_printed_as_tables_are_done() {
     let mut first = || lines.next().unwrap().unwrap();
     assert!(first().starts_with("table    scheme      kind"));
     assert!(first().starts_with("map      "));
-    assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
+    assert!(child.try_wait().unwrap().is_none(), "all tables are verified already");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// So it is in a file.
+/// Also if stdout is a file.
 #[test]
 fn lines_are_in_a_file_as_tables_are_done() {
     let folder = Folder::new();
@@ -196,7 +196,7 @@ fn lines_are_in_a_file_as_tables_are_done() {
     let mut verify = folder.command("verify --table all --n 20000 --device cpu");
     let mut child = verify.stdout(file).stderr(Stdio::null()).spawn().unwrap();
     while folder.text("lines.txt").lines().count() < 2 {
-        assert!(child.try_wait().unwrap().is_none(), "the lines come at the end");
+        assert!(child.try_wait().unwrap().is_none(), "all lines were written at the end");
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
