@@ -137,6 +137,18 @@ pub enum Error {
         /// What the join needs.
         wanted: String,
     },
+    /// A key outside the stated range of its morsel ([`RangedMorsel`](crate::external::RangedMorsel)).
+    #[error(
+        "{} key {} has values outside the minimum and maximum in the metadata of the file: write the file again",
+        if *is_left { "left" } else { "right" },
+        named(column)
+    )]
+    KeyRange {
+        /// The column.
+        column: String,
+        /// Whether it is the left column.
+        is_left: bool,
+    },
     /// A memory limit that is too small to find similar documents.
     #[error(
         "similar documents among {rows} or more need {needed} bytes, and the memory limit leaves {limit}: raise it, or \

@@ -24,6 +24,7 @@ use super::merge::{Order, merged};
 use super::pair::{Pairing, Results, Runs};
 use super::parts::{Parts, numbered_schema, with_numbers};
 use super::right::{Indexed, RightRows};
+use super::windows::{LeftBatch, Windows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
@@ -138,11 +139,13 @@ impl Join<'_> {
     /// Cost: if the right table fits, that of a join in memory, with a few batches of left rows in memory. Otherwise
     /// each row of both tables and of the result is written to a temporary file and read back: once, and once more for
     /// each factor of 32 between the right table and the limit. If the rows of one right key do not fit, the left rows
-    /// of that key are read again for each piece of those rows.
+    /// of that key are read again for each piece of those rows. Tables with known ranges of keys
+    /// ([`Batches::of_ranges`]) are joined one range at a time, and both are read once.
     ///
     /// # Errors
-    /// As [`join`](fn@crate::join), [`koel::Error::Spill`], [`koel::Error::InvalidParameter`] if there are no devices,
-    /// and those of the tables and of `take`, after which the work stops and temporary files are removed.
+    /// As [`join`](fn@crate::join), [`Error::KeyRange`](crate::Error::KeyRange), [`koel::Error::Spill`],
+    /// [`koel::Error::InvalidParameter`] if there are no devices, and those of the tables and of `take`, after which
+    /// the work stops and temporary files are removed.
     pub fn run<E: From<Error> + Send>(
         &self,
         left: Batches<'_, E>,
@@ -168,6 +171,18 @@ impl Join<'_> {
         };
 
         let whole = self.limit.of(devices, 0).of_copies(devices);
+        let windows = match self.how.keeps_right() {
+            // Right rows without a match follow all others.
+            true => None,
+            false => Windows::of(self.on, self.nulls, &pairing.limit, devices, (&left, &right))?,
+        };
+        if let Some(windows) = windows {
+            pairing.alone = true;
+            let work = |left: &LeftBatch, emit: Emit<'_, RecordBatch>| pairing.merged(&left_side, left, emit);
+            let (limit, shown) = (&pairing.limit, pairing.shown(false));
+            let left = windows.run(&right_side, limit, &shown, &work, &mut take)?;
+            return Ok(JoinedRows { left, right: windows.right_rows(), joined, spilled: 0 });
+        }
         match buffer_or_partition(&right_side, right, &mut sizes.right, &whole, hashing, self.watch)? {
             Collected::Buffered(buffered) => {
                 let rows = RightRows::new(&right_side, buffered.batches, &pairing.shown(false))?;

@@ -20,8 +20,9 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Measures columns that have `rows` rows, each in pieces.
-    pub(super) fn of<'a>(columns: impl Iterator<Item = &'a [ArrayRef]>, rows: usize) -> Self {
+    /// Measures columns that have `rows` rows, each in pieces. If there are many, all threads measure them unless this
+    /// one works `alone`.
+    pub(super) fn of<'a>(columns: impl Iterator<Item = &'a [ArrayRef]>, rows: usize, alone: bool) -> Self {
         let mut lengths = Lengths { slot: 0, of_row: Vec::new(), longest: 0 };
         for pieces in columns {
             let Some(first) = pieces.first() else { continue };
@@ -44,7 +45,7 @@ impl Lengths {
             }
             let add = |(part, own): (ArrayRef, &mut [u32])| add_contents(&part, own);
             // Small inputs are batches, which other threads process at the same time.
-            match parts.len() > FEW {
+            match parts.len() > FEW && !alone {
                 true => parts.into_par_iter().for_each(add),
                 false => parts.into_iter().for_each(add),
             }

@@ -44,10 +44,10 @@ fn lengths_are_those_of_rows() {
         Arc::new(LargeStringArray::from(vec!["x".repeat(70)])),
     ];
     let numbers: [ArrayRef; 1] = [Arc::new(Int64Array::from(vec![1, 2, 3]))];
-    let lengths = Lengths::of([&texts[..], &numbers[..]].into_iter(), 3);
+    let lengths = Lengths::of([&texts[..], &numbers[..]].into_iter(), 3, false);
     assert_eq!([0, 1, 2].map(|row| lengths.of_row(row)), [19, 16, 86]);
     assert_eq!((lengths.longest(), lengths.of_row(u32::MAX)), (86, 16));
-    let lengths = Lengths::of([&numbers[..]].into_iter(), 3);
+    let lengths = Lengths::of([&numbers[..]].into_iter(), 3, false);
     assert_eq!((lengths.longest(), lengths.of_row(1)), (8, 8));
 }
 

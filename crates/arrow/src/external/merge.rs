@@ -215,7 +215,7 @@ impl<'a> Merge<'a> {
                     Keys::Bytes(converter.convert_columns(&keys)?)
                 }
             };
-            let lengths = Lengths::of(batch.columns().iter().map(std::slice::from_ref), batch.num_rows());
+            let lengths = Lengths::of(batch.columns().iter().map(std::slice::from_ref), batch.num_rows(), false);
             self.blocks.push(Open { batch, keys, lengths });
             self.open[run] = Some((self.blocks.len() - 1, 0));
             break;

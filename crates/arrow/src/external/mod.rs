@@ -14,7 +14,8 @@
 //! limit.rs     what fits                           lengths.rs  bytes of rows that are concatenated
 //! flat.rs      columns without dictionaries        memory.rs   whether memory is available
 //! preaggregate.rs, states.rs  groups of morsels        sorted.rs   groups of morsels of a sorted table
-//! mark.rs      rows whose keys are among right keys    exact_sums.rs  sums of doubles that are merged
+//! windows.rs, merge_join.rs   joins of sorted tables   ranged.rs   morsels with known ranges of keys
+//! is_in.rs     rows whose keys are among other keys    exact_sums.rs  sums of doubles that are merged
 //! ```
 //!
 //! Batches are split by the bytes of their rows; the greatest number of rows only bounds a unit of work.
@@ -41,14 +42,15 @@ mod fold;
 mod group;
 mod grouping;
 pub(crate) mod hash;
+mod is_in;
 mod join;
 mod lengths;
 mod limit;
-mod mark;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
 mod merge;
+mod merge_join;
 #[cfg(test)]
 mod number_tests;
 mod ordered;
@@ -59,6 +61,7 @@ mod parts;
 mod preaggregate;
 #[cfg(test)]
 mod preaggregate_tests;
+mod ranged;
 mod right;
 mod sorted;
 mod spill;
@@ -67,6 +70,9 @@ mod states;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod windows;
+#[cfg(test)]
+mod windows_tests;
 
 use std::sync::Arc;
 
@@ -79,13 +85,16 @@ use crate::error::{Error, Result};
 use crate::keys::{Column, Keys};
 
 use devices::Emit;
+use merge_join::BatchKeys;
 use ordered::{Ahead, in_order};
 
 pub(crate) use exact_sums::merged;
 pub use flat::result_type;
 pub use group::{GroupBy, Grouped, Of};
+pub use is_in::IsIn;
 pub use join::{Join, JoinedRows, Output};
 pub use limit::Limit;
+pub use ranged::{KeyRange, RangedMorsel, ReadMorsel};
 #[doc(hidden)]
 pub use spill::read_at;
 pub(crate) use spill::write_at;
@@ -96,14 +105,18 @@ pub use crate::sizes::{row_bytes, rows_within};
 /// A part of a table that is not read yet: a function that calls its argument with batches, in the order of their rows,
 /// and returns the argument's error, if any. Threads run morsels at the same time, so reading and decoding are
 /// parallel.
-pub type Morsel<'a, E> = Box<
-    dyn FnOnce(&mut dyn FnMut(RecordBatch) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a,
->;
+pub type Morsel<'a, E> = MorselOf<'a, E, RecordBatch>;
+
+/// A morsel of batches with what the work on them needs.
+type MorselOf<'a, E, T> =
+    Box<dyn FnOnce(&mut dyn FnMut(T) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a>;
 
 /// A table as morsels, in the order of its rows. `E` is the error type of its reader.
 pub struct Batches<'a, E> {
     schema: SchemaRef,
     morsels: Box<dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>> + 'a>,
+    /// The key column and the morsels, if the ranges of their keys are known.
+    ranged: Option<(usize, Vec<RangedMorsel<'a, E>>)>,
 }
 
 impl<'a, E> Batches<'a, E> {
@@ -145,7 +158,7 @@ impl<'a, E> Batches<'a, E> {
         schema: SchemaRef,
         morsels: impl IntoIterator<Item = std::result::Result<Morsel<'a, E>, E>, IntoIter: 'a>,
     ) -> Self {
-        Batches { schema, morsels: Box::new(morsels.into_iter()) }
+        Batches { schema, morsels: Box::new(morsels.into_iter()), ranged: None }
     }
 
     /// The schema of the table.
@@ -307,6 +320,12 @@ impl Side {
 
     fn cut(&self, batch: RecordBatch, bytes: u64) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
         parts::pieces(Arc::clone(&self.unnumbered), batch, bytes as usize)
+    }
+
+    /// The single key of a batch of one side, which must be within the range.
+    fn range_keys(&self, batch: &RecordBatch, range: Option<KeyRange>, is_left: bool) -> Result<BatchKeys> {
+        let key = self.keys[0];
+        BatchKeys::new(self.schema.field(key).name(), batch.column(key), range, is_left)
     }
 
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {

@@ -32,15 +32,27 @@ use koel::threads;
 use rayon::ScopeFifo;
 
 use super::devices::{Emit, Stop};
-use super::{Limit, Morsel, memory, row_bytes};
+use super::{Limit, MorselOf, memory, row_bytes};
 use crate::error::{Error, Result};
 
 /// Receives results in order, each with its number of bytes ([`row_bytes`]) if a task has computed it.
 pub(super) type Take<'a, E> = dyn FnMut(RecordBatch, Option<u64>) -> std::result::Result<(), E> + 'a;
 
+/// What morsels return: a batch, alone or with what the work on it needs.
+pub(super) trait Input: Send {
+    /// The number of rows.
+    fn rows(&self) -> usize;
+}
+
+impl Input for RecordBatch {
+    fn rows(&self) -> usize {
+        self.num_rows()
+    }
+}
+
 /// The work on each batch of a morsel.
-pub(super) type BatchWork<'a> =
-    dyn Fn(&RecordBatch, Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> + Sync + 'a;
+pub(super) type BatchWork<'a, T = RecordBatch> =
+    dyn Fn(&T, Emit<'_, RecordBatch>) -> std::result::Result<(), Stop> + Sync + 'a;
 
 /// How far tasks may run ahead of the caller.
 #[derive(Clone, Copy, Debug)]
@@ -75,24 +87,24 @@ impl Ahead {
 }
 
 /// A morsel that no thread has started.
-struct Job<'a, E> {
-    morsel: Morsel<'a, E>,
-    results: Arc<Slot<E>>,
+struct Job<'a, E, T> {
+    morsel: MorselOf<'a, E, T>,
+    results: Arc<Slot<E, T>>,
 }
 
 /// The destination of a morsel's results.
-struct Slot<E> {
-    done: Mutex<Option<Done<E>>>,
+struct Slot<E, T> {
+    done: Mutex<Option<Done<E, T>>>,
     changed: Condvar,
 }
 
 /// A morsel that a task has run.
-struct Done<E> {
+struct Done<E, T> {
     /// Results, each with its number of bytes.
     results: Vec<(RecordBatch, u64)>,
     /// Batches whose results were not stored. If some results of the first batch were stored, the caller skips `skip`
     /// of them.
-    rest: Vec<RecordBatch>,
+    rest: Vec<T>,
     skip: usize,
     end: End<E>,
 }
@@ -105,9 +117,9 @@ enum End<E> {
 }
 
 /// The state that the caller and its tasks share.
-struct Shared<'w, 'a, E> {
-    work: &'w BatchWork<'w>,
-    queue: Mutex<VecDeque<Job<'a, E>>>,
+struct Shared<'w, 'a, E, T> {
+    work: &'w BatchWork<'w, T>,
+    queue: Mutex<VecDeque<Job<'a, E, T>>>,
     /// Tasks that were spawned, but have not begun.
     waiting: AtomicUsize,
     /// The number of rows of all morsels so far.
@@ -127,10 +139,10 @@ struct Shared<'w, 'a, E> {
 ///
 /// # Panics
 /// Panics if `work`, a morsel or `take` does.
-pub(super) fn in_order<'a, E: From<Error> + Send>(
-    morsels: &mut dyn Iterator<Item = std::result::Result<Morsel<'a, E>, E>>,
+pub(super) fn in_order<'a, E: From<Error> + Send, T: Input>(
+    morsels: &mut dyn Iterator<Item = std::result::Result<MorselOf<'a, E, T>, E>>,
     ahead: Ahead,
-    work: &BatchWork<'_>,
+    work: &BatchWork<'_, T>,
     take: &mut Take<'_, E>,
 ) -> std::result::Result<u64, E> {
     let shared = Shared {
@@ -144,7 +156,7 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
     };
     rayon::in_place_scope_fifo(|scope| {
         let _leaving = Leaving(&shared);
-        let mut in_flight: VecDeque<Arc<Slot<E>>> = VecDeque::new();
+        let mut in_flight: VecDeque<Arc<Slot<E, T>>> = VecDeque::new();
         let (mut is_last, mut failed) = (false, None);
         loop {
             // Finished results are passed on before more morsels are read: the next morsel of a slow source may take
@@ -177,9 +189,9 @@ pub(super) fn in_order<'a, E: From<Error> + Send>(
 }
 
 /// Makes tasks end when the caller leaves, also by an error or a panic.
-struct Leaving<'s, 'w, 'a, E>(&'s Shared<'w, 'a, E>);
+struct Leaving<'s, 'w, 'a, E, T>(&'s Shared<'w, 'a, E, T>);
 
-impl<E> Drop for Leaving<'_, '_, '_, E> {
+impl<E, T> Drop for Leaving<'_, '_, '_, E, T> {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Relaxed);
         // Morsels are dropped after the lock is released, because dropping them runs code of the caller.
@@ -188,7 +200,7 @@ impl<E> Drop for Leaving<'_, '_, '_, E> {
     }
 }
 
-impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
+impl<'a, E: From<Error> + Send, T: Input> Shared<'_, 'a, E, T> {
     /// Spawns tasks for queued morsels, unless more than half of the budget is in use: results that exceed the budget
     /// are discarded, and the caller alone would compute them again.
     fn spawn_tasks<'scope>(&'scope self, scope: &ScopeFifo<'scope>) {
@@ -220,12 +232,12 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
         results.changed.notify_all();
     }
 
-    fn count(&self, batch: &RecordBatch) {
-        self.rows.fetch_add(batch.num_rows() as u64, Relaxed);
+    fn count(&self, batch: &T) {
+        self.rows.fetch_add(batch.rows() as u64, Relaxed);
     }
 
     /// Stores the results of a batch, or the batch itself if its results exceed the limit.
-    fn keep(&self, batch: RecordBatch, done: &mut Done<E>) -> std::result::Result<(), E> {
+    fn keep(&self, batch: T, done: &mut Done<E, T>) -> std::result::Result<(), E> {
         if self.has_ended.load(Relaxed) {
             return Ok(());
         }
@@ -259,7 +271,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
 
     /// The morsel of the caller's oldest slot, if no task has started it. In that case, it is the oldest morsel of the
     /// queue.
-    fn not_started(&self, slot: &Arc<Slot<E>>) -> Option<Morsel<'a, E>> {
+    fn not_started(&self, slot: &Arc<Slot<E, T>>) -> Option<MorselOf<'a, E, T>> {
         let mut queue = lock(&self.queue);
         let is_first = queue.front().is_some_and(|job| Arc::ptr_eq(&job.results, slot));
         if is_first { queue.pop_front().map(|job| job.morsel) } else { None }
@@ -268,7 +280,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     /// Passes on the results of a morsel that a task has run.
     fn finish<'scope>(
         &'scope self,
-        done: Done<E>,
+        done: Done<E, T>,
         scope: &ScopeFifo<'scope>,
         take: &mut Take<'_, E>,
     ) -> std::result::Result<(), E> {
@@ -289,7 +301,7 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     }
 
     /// Processes a batch on this thread, and passes on its results immediately, except for the first `skip`.
-    fn pass_on(&self, batch: &RecordBatch, mut skip: usize, take: &mut Take<'_, E>) -> std::result::Result<(), E> {
+    fn pass_on(&self, batch: &T, mut skip: usize, take: &mut Take<'_, E>) -> std::result::Result<(), E> {
         let mut refused = None;
         let worked = (self.work)(batch, &mut |result| {
             if skip > 0 {
@@ -309,13 +321,13 @@ impl<'a, E: From<Error> + Send> Shared<'_, 'a, E> {
     }
 }
 
-impl<E> Slot<E> {
+impl<E, T> Slot<E, T> {
     fn is_done(&self) -> bool {
         lock(&self.done).is_some()
     }
 
     /// Waits for the task that runs this morsel. Meanwhile, a thread of the pool executes other tasks.
-    fn wait(&self) -> Done<E> {
+    fn wait(&self) -> Done<E, T> {
         threads::wait_for(|| self.is_done());
         let mut done = lock(&self.done);
         loop {

@@ -20,7 +20,7 @@ use arrow_select::concat::concat_batches;
 use koel::{Any, JoinKind, NO_ROW};
 use rayon::prelude::*;
 
-use super::devices::Emit;
+use super::devices::{Emit, Stop};
 use super::hash::Hashing;
 use super::join::{Join, Output};
 use super::lengths::Lengths;
@@ -29,6 +29,7 @@ use super::ordered::{Ahead, in_order};
 use super::parts::{Part, Parts, batched};
 use super::right::{Indexed, RightRows, bits};
 use super::spill::{Block, Spill};
+use super::windows::LeftBatch;
 use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
@@ -252,10 +253,29 @@ impl<'a> Pairing<'a> {
         in_order(&mut left.morsels, Ahead::of(&self.limit)?, &work, &mut |rows, _| take(rows))
     }
 
+    /// Joins a batch of left rows with the right rows of its window.
+    pub(super) fn merged(
+        &self,
+        side: &Side,
+        left: &LeftBatch,
+        emit: Emit<'_, RecordBatch>,
+    ) -> std::result::Result<(), Stop> {
+        let LeftBatch { batch, range, right } = left;
+        side.cut(batch.clone(), self.limit.batch_bytes()).try_for_each(|batch| {
+            let left = self.left(batch?);
+            let keys = side.range_keys(&left.batch, *range, true)?;
+            right.keys.join(&keys, self.how, |lefts, rights| {
+                let rows = lefts.len();
+                let right = self.how.has_right().then(|| (&right.rows, maybe_rows(rights)));
+                self.put(&Found { left: Some((&left, lefts.into())), right, rows }, &mut *emit)
+            })
+        })
+    }
+
     fn left(&self, batch: RecordBatch) -> Left {
         let shown = self.shown(true);
         let columns = shown.iter().map(|&at| std::slice::from_ref(batch.column(at)));
-        Left { lengths: Lengths::of(columns, batch.num_rows()), batch }
+        Left { lengths: Lengths::of(columns, batch.num_rows(), self.alone), batch }
     }
 
     /// The columns of one side that are in the result, including keys that may be.

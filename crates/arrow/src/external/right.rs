@@ -1,10 +1,12 @@
 //! Right rows in memory, the index of them on each device, and which of them have a match on that device.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBufferBuilder;
+use arrow_schema::Field;
 use koel::{Any, JoinKind, NO_ROW};
 
 use super::Side;
@@ -31,8 +33,23 @@ impl RightRows {
         let is_nested = |at: usize| side.schema.field(at).data_type().is_nested();
         let stays = |at| are_large && !side.keys.contains(&at) && !is_nested(at);
         let columns = side.columns_in_pieces(batches, &stays)?;
+        Self::of(side, columns, shown, false)
+    }
+
+    /// As [`new`](Self::new), on one thread, with all columns in pieces except nested ones.
+    pub(super) fn alone(side: &Side, batches: &[RecordBatch], shown: &[usize]) -> Result<Self> {
+        let column = |(at, field): (usize, &Arc<Field>)| {
+            let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
+            let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
+            if field.data_type().is_nested() { column.one_piece().or(Ok(column)) } else { Ok(column) }
+        };
+        let columns = side.unnumbered.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        Self::of(side, columns, shown, true)
+    }
+
+    fn of(side: &Side, columns: Vec<Column>, shown: &[usize], alone: bool) -> Result<Self> {
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
-        let lengths = Lengths::of(shown.iter().map(|&at| columns[at].chunks()), keys.len());
+        let lengths = Lengths::of(shown.iter().map(|&at| columns[at].chunks()), keys.len(), alone);
         Ok(RightRows { columns, keys, lengths })
     }
 }

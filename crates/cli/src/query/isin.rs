@@ -154,7 +154,7 @@ pub(super) struct Job<'a> {
 pub(super) struct Found {
     pub(super) rows: u64,
     pub(super) there: u64,
-    pub(super) keys: usize,
+    pub(super) keys: u64,
     pub(super) read: Option<f64>,
     pub(super) isin: f64,
 }
@@ -190,6 +190,6 @@ impl Job<'_> {
         sink.finish()?;
         drop(progress);
         let (rows, there) = (table.rows() as u64, marks.true_count() as u64);
-        Ok(Found { rows, there, keys: keys.rows(), read: Some(read), isin: start.elapsed().as_secs_f64() })
+        Ok(Found { rows, there, keys: keys.rows() as u64, read: Some(read), isin: start.elapsed().as_secs_f64() })
     }
 }

@@ -39,6 +39,7 @@ mod several;
 mod shards;
 #[cfg(unix)]
 mod signals;
+mod sorted;
 mod tables;
 mod verify;
 mod wide;

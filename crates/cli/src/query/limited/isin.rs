@@ -4,16 +4,18 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use koel_arrow::external::Limit;
-use koel_arrow::{RightKeys, can_be_equal};
+use arrow_schema::SchemaRef;
+use koel_arrow::can_be_equal;
+use koel_arrow::external::{Batches, IsIn, Limit};
 
 use super::super::On;
-use super::super::columns::{Loaded, Pieces, schema_of};
+use super::super::columns::schema_of;
 use super::super::isin::{Found, Job};
 use super::watched::Watched;
-use super::{Stop, batches, is_streamed, places};
+use super::{Ranges, Stop, batches, is_streamed, places};
 use crate::failure::Result;
 use crate::progress::Progress;
+use crate::tables::read::Source;
 
 /// Writes the rows with their marks. Returns the progress line if the caller should process the tables in memory
 /// instead: the table cannot be streamed, or types of keys differ. A key column without values takes the type of the
@@ -25,18 +27,24 @@ pub(in super::super) fn run(job: &Job<'_>, progress: Progress) -> Result<std::re
         return Ok(Err(progress));
     }
     let start = Instant::now();
-    let keys = Loaded::read(keys_source, &right, Pieces::Many)?;
-    let stream = source.stream(Some(&needed))?;
-    let by = places(stream.schema(), &by)?;
-    for (&at, name) in by.iter().zip(&right) {
-        if !can_be_equal(stream.schema().field(at).data_type(), keys.column(name)?.data_type()) {
-            return Ok(Err(progress));
-        }
-    }
-    let index = RightKeys::new(job.device, &keys.keys(&right)?, job.nulls)?;
     let limit = Limit::new(u64::MAX);
-    let rows = batches(stream, Vec::new(), &limit);
-    let marked = RightKeys::marked_schema(rows.schema(), job.name);
+    let keys = match keys_source.is_fast_stream() {
+        true => batches(keys_source.stream(Some(&right))?, Vec::new(), &limit, ranges(keys_source, &right)),
+        false => {
+            let table = keys_source.read(Some(&right))?;
+            Batches::new(table.schema, table.batches.into_iter().map(Ok))
+        }
+    };
+    let stream = source.stream(Some(&needed))?;
+    let on: Vec<(usize, usize)> = places(stream.schema(), &by)?.into_iter().zip(0..).collect();
+    let type_of = |schema: &SchemaRef, at: usize| schema.field(at).data_type().clone();
+    if !on.iter().all(|&(own, key)| can_be_equal(&type_of(stream.schema(), own), &type_of(keys.schema(), key))) {
+        return Ok(Err(progress));
+    }
+    let ranges = ranges(source, &by).map(|(_, ranges)| (on[0].0, ranges));
+    let rows = batches(stream, Vec::new(), &limit, ranges);
+    let is_in = IsIn { device: job.device, on: &on, nulls: job.nulls, name: job.name, limit: &limit };
+    let marked = is_in.schema(rows.schema());
     let mark = marked.fields().len() - 1;
     let mut order: Vec<usize> = (0..job.shown.len()).collect();
     order.insert(job.at, mark);
@@ -45,11 +53,16 @@ pub(in super::super) fn run(job: &Job<'_>, progress: Progress) -> Result<std::re
     let watched = Watched::new(progress, job.output, "looking up");
     let mut results = watched.results(&schema, &limit)?;
     let mut there = 0;
-    let rows = index.mark_batches(rows, &by, job.name, &limit, |rows: RecordBatch| {
+    let found = is_in.run(rows, keys, |rows: RecordBatch| {
         there += rows.column(mark).as_boolean().true_count() as u64;
         Ok::<_, Stop>(results.write(&rows.project(&order).map_err(koel_arrow::Error::from)?)?)
     });
-    let rows = rows.map_err(|stop| stop.into_failure(Into::into))?;
+    let [rows, keys] = found.map_err(|stop| stop.into_failure(Into::into))?;
     results.finish()?;
-    Ok(Ok(Found { rows, there, keys: keys.rows(), read: None, isin: start.elapsed().as_secs_f64() }))
+    Ok(Ok(Found { rows, there, keys, read: None, isin: start.elapsed().as_secs_f64() }))
+}
+
+/// The ranges of the first of these columns in the parts of a file, if they are known.
+fn ranges(source: &Source, columns: &[String]) -> Option<Ranges> {
+    Some((0, source.ranges(columns.first()?)?))
 }

@@ -38,7 +38,21 @@ pub(in super::super) fn run(
     let nulls = open_types(&streams, &on);
     let [left, right] = streams;
     let [left_nulls, right_nulls] = nulls;
-    let (left, right) = (batches(left, left_nulls, limit), batches(right, right_nulls, limit));
+    // The footer may not state the length of texts, so it does not show whether rows fit within a limit.
+    let is_known = |stream: &Stream<'_>| {
+        let mut types = stream.schema().fields().iter().map(|field| field.data_type());
+        !job.options.memory.is_given() || types.all(|of| of.primitive_width().is_some())
+    };
+    let (mut of_left, mut of_right) = (None, None);
+    if let ([names], [places]) = (job.on, &on[..])
+        && is_known(&left)
+        && is_known(&right)
+    {
+        of_left = sources[0].ranges(&names.left).map(|ranges| (places.0, ranges));
+        of_right = sources[1].ranges(&names.right).map(|ranges| (places.1, ranges));
+    }
+    let left = batches(left, left_nulls, limit, of_left);
+    let right = batches(right, right_nulls, limit, of_right);
     let type_of = |schema: &arrow_schema::Schema, at: usize| plain_type(schema.field(at).data_type());
     let differ = |key: usize| type_of(left.schema(), on[key].0) != type_of(right.schema(), on[key].1);
     let outs = job.chosen(job.columns(sources, differ))?;

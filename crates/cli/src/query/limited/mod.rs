@@ -21,13 +21,15 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use arrow_select::concat::concat_batches;
 use koel::device::Any;
 use koel_arrow::NullKeys;
-use koel_arrow::external::{Batches, GroupBy, Limit, Morsel, Of, result_type, row_bytes};
+use koel_arrow::external::{
+    Batches, GroupBy, KeyRange, Limit, Morsel, Of, RangedMorsel, ReadMorsel, result_type, row_bytes,
+};
 
 use super::columns::{batch, schema_of};
 use super::keyed::KeyedTable;
 use crate::failure::{Failure, Result};
 use crate::tables::read::Source;
-use crate::tables::read::stream::Stream;
+use crate::tables::read::stream::{Stream, StreamPart};
 use crate::{memory, options};
 
 /// How much memory may be used.
@@ -93,12 +95,20 @@ impl Stop {
     }
 }
 
+/// A key column, and the range of its values in each part of a stream.
+type Ranges = (usize, Vec<Option<KeyRange>>);
+
 /// The batches of a file, with some columns replaced by nulls of other types.
-fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>, limit: &Limit) -> Batches<'a, Stop> {
+fn batches<'a>(
+    stream: Stream<'a>,
+    nulls: Vec<(usize, DataType)>,
+    limit: &Limit,
+    ranges: Option<Ranges>,
+) -> Batches<'a, Stop> {
     let mut fields: Vec<Field> = stream.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
     nulls.iter().for_each(|(at, of)| fields[*at].set_data_type(of.clone()));
     let schema = if nulls.is_empty() { Arc::clone(stream.schema()) } else { schema_of(fields) };
-    read_as(stream, Arc::clone(&schema), limit, move |of| {
+    read_as(stream, Arc::clone(&schema), limit, ranges, move |of| {
         if nulls.is_empty() {
             return Ok(of);
         }
@@ -112,7 +122,7 @@ fn batches<'a>(stream: Stream<'a>, nulls: Vec<(usize, DataType)>, limit: &Limit)
 fn with_nulls<'a>(stream: Stream<'a>, limit: &Limit) -> Batches<'a, Stop> {
     let fields = stream.schema().fields().iter().map(|field| field.as_ref().clone());
     let schema = schema_of(fields.chain([Field::new("", DataType::Int64, true)]).collect());
-    read_as(stream, Arc::clone(&schema), limit, move |of| {
+    read_as(stream, Arc::clone(&schema), limit, None, move |of| {
         let nulls = new_null_array(&DataType::Int64, of.num_rows());
         Ok(batch(&schema, [of.columns(), &[nulls]].concat(), of.num_rows())?)
     })
@@ -124,19 +134,34 @@ fn read_as<'a>(
     stream: Stream<'a>,
     schema: SchemaRef,
     limit: &Limit,
+    ranges: Option<Ranges>,
     put: impl Fn(RecordBatch) -> std::result::Result<RecordBatch, Stop> + Send + Sync + 'a,
 ) -> Batches<'a, Stop> {
     let in_flight = 2 * rayon::current_num_threads() as u64;
-    if stream.largest_part().is_none_or(|bytes| bytes.saturating_mul(in_flight) > limit.bytes() / 4) {
-        return Batches::new(schema, stream.map(move |batch| put(batch?)));
-    }
-    let put = Arc::new(put);
-    let morsel = move |mut part: Stream<'a>| {
-        let put = Arc::clone(&put);
-        let morsel: Morsel<'a, Stop> = Box::new(move |take| part.try_for_each(|batch| take(put(batch?)?)));
-        Ok(morsel)
+    let are_small = stream.largest_part().is_some_and(|bytes| bytes.saturating_mul(in_flight) <= limit.bytes() / 4);
+    let parts = match if are_small { stream.into_parts() } else { Err(stream) } {
+        Ok(parts) => parts,
+        Err(stream) => return Batches::new(schema, stream.map(move |batch| put(batch?))),
     };
-    Batches::of_morsels(schema, stream.parts().map(morsel))
+    let put = Arc::new(put);
+    let read = |part: &StreamPart<'a>| -> ReadMorsel<'a, Stop> {
+        let (open, put) = (Arc::clone(&part.open), Arc::clone(&put));
+        Arc::new(move |take| open().try_for_each(|batch| take(put(batch?)?)))
+    };
+    match ranges.filter(|(_, ranges)| ranges.len() == parts.len()) {
+        Some((key, ranges)) => {
+            let ranged = parts.iter().zip(ranges).map(|(part, keys)| {
+                let StreamPart { rows, bytes, .. } = *part;
+                RangedMorsel { keys, rows, bytes, read: read(part) }
+            });
+            Batches::of_ranges(schema, key, ranged.collect::<Vec<_>>())
+        }
+        None => {
+            let morsel = |read: ReadMorsel<'a, Stop>| -> Morsel<'a, Stop> { Box::new(move |take| read(take)) };
+            let morsels = parts.iter().map(read).map(|read| Ok(morsel(read)));
+            Batches::of_morsels(schema, morsels.collect::<Vec<_>>())
+        }
+    }
 }
 
 /// The most rows of a sample from which the number of groups is estimated, and the bytes after which the sample ends.

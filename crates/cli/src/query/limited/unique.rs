@@ -43,7 +43,7 @@ pub(in super::super) fn run(
     let shape = Shape::of(source, table.output);
     let start = Instant::now();
     let stream = source.stream_of(Some(&wanted_columns(shown, table.by)), table.by)?;
-    let rows = batches(stream, Vec::new(), limit);
+    let rows = batches(stream, Vec::new(), limit, None);
     let (by, aggregates) = (places(rows.schema(), table.by)?, aggregates(job, shown, rows.schema())?);
     let field = |name: &String| {
         let field = rows.schema().field(place(rows.schema(), name)?);
@@ -152,7 +152,7 @@ struct Inverse<'a> {
 impl Inverse<'_> {
     /// Writes the id of each row's key; null for rows that were dropped.
     fn write(&self, path: &std::path::Path, groups: &mut Spooled, schema: &SchemaRef, count: u64) -> Result<Flushed> {
-        let table = batches(self.source.stream(Some(self.by))?, Vec::new(), self.limit);
+        let table = batches(self.source.stream(Some(self.by))?, Vec::new(), self.limit, None);
         let on: Vec<(usize, usize)> = (0..self.by.len()).map(|key| (key, key)).collect();
         let drops = self.nulls == NullKeys::Drop;
         let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };

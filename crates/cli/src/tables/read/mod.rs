@@ -38,6 +38,7 @@ pub(crate) mod wanted;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
+use koel_arrow::external::KeyRange;
 
 use crate::failure::Result;
 use crate::input::{Format, Input, Name};
@@ -177,6 +178,21 @@ impl Source {
             #[cfg(feature = "parquet")]
             Form::Parquet(parquet) => Some(parquet.groups()),
             Form::Several(several) => several.row_groups(),
+            _ => None,
+        }
+    }
+
+    /// The range of a column in each part of [`Source::stream`], if the metadata of Parquet files states all of them;
+    /// `None` for a part that has only nulls.
+    pub(crate) fn ranges(&self, column: &str) -> Option<Vec<Option<KeyRange>>> {
+        match &self.form {
+            #[cfg(feature = "parquet")]
+            Form::Parquet(parquet) => {
+                let place = parquet.schema().index_of(column).ok()?;
+                let is_converted = self.types.other(parquet.schema().field(place)).is_some();
+                if is_converted { None } else { parquet.ranges(place) }
+            }
+            Form::Several(several) => several.ranges(column),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use koel_arrow::external::KeyRange;
 use koel_arrow::{Column, plain_type};
 use rayon::prelude::*;
 
@@ -207,15 +208,26 @@ impl Several {
     pub(super) fn read(&self, columns: Option<&[String]>) -> Result<Table> {
         let stream = self.stream(columns)?;
         let schema = Arc::clone(stream.schema());
-        let parts: Vec<Stream<'_>> = stream.parts().collect();
-        let parts: Vec<Result<Vec<_>>> = parts.into_par_iter().map(|part| part.collect()).collect();
-        let batches = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        let batches: Vec<Result<Vec<RecordBatch>>> = match stream.into_parts() {
+            Ok(parts) => parts.into_par_iter().map(|part| (part.open)().collect()).collect(),
+            Err(stream) => vec![stream.collect()],
+        };
+        let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Table::of(schema, batches.into_iter().flatten().collect::<Vec<_>>()))
     }
 
     /// The number of row groups, if all files are Parquet.
     pub(super) fn row_groups(&self) -> Option<usize> {
         self.0.iter().map(Source::row_groups).sum()
+    }
+
+    /// As [`Source::ranges`].
+    pub(super) fn ranges(&self, column: &str) -> Option<Vec<Option<KeyRange>>> {
+        let type_of =
+            |source: &Source| Some(source.schema(Some(&[column.to_owned()])).ok()??.field(0).data_type().clone());
+        let of = type_of(self.first())?;
+        let ranges = |source: &Source| if type_of(source)? == of { source.ranges(column) } else { None };
+        Some(self.0.iter().map(ranges).collect::<Option<Vec<_>>>()?.concat())
     }
 
     pub(super) fn stream(&self, columns: Option<&[String]>) -> Result<Stream<'_>> {

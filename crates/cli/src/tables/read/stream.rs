@@ -28,11 +28,21 @@ pub(super) fn rows_of(bytes: usize) -> usize {
 /// Batches of any size.
 pub(super) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
-/// A part of a file that any thread can read independently, such as a row group.
+/// A part of a file that any thread can read independently, and more than once, such as a row group.
+#[derive(Clone)]
 pub(super) struct Part<'a> {
+    pub(super) rows: u64,
     /// The estimated bytes of its rows.
     pub(super) bytes: u64,
-    pub(super) read: Box<dyn FnOnce() -> Batches<'a> + Send + 'a>,
+    pub(super) read: Arc<dyn Fn() -> Batches<'a> + Send + Sync + 'a>,
+}
+
+/// A part of a stream.
+pub(crate) struct StreamPart<'a> {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// Reads the part from its first row on.
+    pub(crate) open: Arc<dyn Fn() -> Stream<'a> + Send + Sync + 'a>,
 }
 
 /// The source of batches.
@@ -68,16 +78,19 @@ impl<'a> Stream<'a> {
         Stream::from(schema, Input::Parts(parts.into_iter()))
     }
 
-    /// Concatenates streams that all have this schema. The parts of the streams become parts of the result.
+    /// Concatenates streams that all have this schema. If all have parts, these are the parts of the result.
     pub(super) fn joined(schema: SchemaRef, streams: Vec<Stream<'a>>) -> Stream<'a> {
-        let part = |stream: Stream<'a>| {
-            let bytes = match &stream.input {
-                Input::Parts(parts) => parts.as_slice().iter().map(|part| part.bytes).sum(),
-                Input::Sequence(_) => u64::MAX,
-            };
-            Part { bytes, read: Box::new(move || Box::new(stream)) }
+        let part = |StreamPart { rows, bytes, open }: StreamPart<'a>| Part {
+            rows,
+            bytes,
+            read: Arc::new(move || Box::new(open())),
         };
-        Stream::of_parts(schema, streams.into_iter().flat_map(Stream::parts).map(part).collect())
+        match streams.iter().all(|stream| matches!(stream.input, Input::Parts(_))) {
+            true => {
+                Stream::of_parts(schema, streams.into_iter().flat_map(Stream::into_parts).flatten().map(part).collect())
+            }
+            false => Stream::of(schema, streams.into_iter().flatten()),
+        }
     }
 
     fn from(schema: SchemaRef, input: Input<'a>) -> Stream<'a> {
@@ -98,9 +111,9 @@ impl<'a> Stream<'a> {
         let input = match self.input {
             Input::Sequence(batches) => Input::Sequence(of(batches)),
             Input::Parts(parts) => {
-                let part = |Part { bytes, read }: Part<'a>| {
+                let part = |Part { rows, bytes, read }: Part<'a>| {
                     let of = of.clone();
-                    Part { bytes, read: Box::new(move || of(read())) }
+                    Part { rows, bytes, read: Arc::new(move || of(read())) }
                 };
                 Input::Parts(parts.map(part).collect::<Vec<_>>().into_iter())
             }
@@ -121,15 +134,16 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The parts as streams, in order. Each reads nothing before it is used. A stream without parts is returned as the
-    /// only one.
-    pub(crate) fn parts(self) -> impl Iterator<Item = Stream<'a>> {
-        let Stream { schema, input, at_end, .. } = self;
-        let inputs: Box<dyn Iterator<Item = Input<'a>> + 'a> = match input {
-            Input::Parts(parts) => Box::new(parts.map(|part| Input::Parts(vec![part].into_iter()))),
-            sequence => Box::new(std::iter::once(sequence)),
+    /// The parts, in order; the stream itself if it has none.
+    pub(crate) fn into_parts(self) -> std::result::Result<Vec<StreamPart<'a>>, Self> {
+        let Stream { schema, input: Input::Parts(parts), at_end, .. } = self else { return Err(self) };
+        let part = |part: Part<'a>| {
+            let (rows, bytes, schema, at_end) = (part.rows, part.bytes, Arc::clone(&schema), at_end.clone());
+            let input = move || Input::Parts(vec![part.clone()].into_iter());
+            let open = move || Stream { at_end: at_end.clone(), ..Stream::from(Arc::clone(&schema), input()) };
+            StreamPart { rows, bytes, open: Arc::new(open) }
         };
-        inputs.map(move |input| Stream { at_end: at_end.clone(), ..Stream::from(Arc::clone(&schema), input) })
+        Ok(parts.map(part).collect())
     }
 
     /// The next batch as the source returns it.

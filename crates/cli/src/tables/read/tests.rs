@@ -195,6 +195,46 @@ fn row_groups_of_any_size_are_streamed_as_they_are_read() {
     }
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn ranges_are_those_of_row_groups() {
+    use crate::tables::kinds::Kind;
+    use crate::tables::options::Types;
+    use ::parquet::arrow::ArrowWriter;
+    use ::parquet::file::properties::WriterProperties;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("i64", Arc::new(Int64Array::from(vec![Some(3), None, Some(-7), None, None, None, Some(i64::MAX)]))),
+        ("u32", Arc::new(UInt32Array::from(vec![1, u32::MAX, 5, 0, 0, 0, 1 << 31]))),
+        ("u64", Arc::new(UInt64Array::from(vec![1, u64::MAX, 5, 0, 0, 0, 1 << 63]))),
+        ("date", Arc::new(Date32Array::from(vec![-1, 20_000, 0, 7, 8, 9, 5]))),
+        ("f64", Arc::new(Float64Array::from(vec![1.0; 7]))),
+        ("seconds", Arc::new(TimestampSecondArray::from(vec![1; 7]))),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, of)| (name, of, true)));
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(3)).build();
+    let batch = batch.expect("columns of one length");
+    let file = File::create(&path).expect("memory");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("memory");
+    writer.write(&batch).and_then(|()| writer.close()).expect("memory");
+    let open = |options: TableReading| Source::open(&path, &options).unwrap_or_else(|failure| panic!("{failure}"));
+    let mut options = TableReading::default();
+    let source = open(options.clone());
+    let of = |column| source.ranges(column);
+    let greatest = i128::from(i64::MAX);
+    assert_eq!(of("i64"), Some(vec![Some((-7, 3)), None, Some((greatest, greatest))]));
+    assert_eq!(of("u32"), Some(vec![Some((1, u32::MAX.into())), Some((0, 0)), Some((1 << 31, 1 << 31))]));
+    assert_eq!(of("u64"), Some(vec![Some((1, u64::MAX.into())), Some((0, 0)), Some((1 << 63, 1 << 63))]));
+    assert_eq!(of("date"), Some(vec![Some((-1, 20_000)), Some((7, 9)), Some((5, 5))]));
+    assert_eq!((of("f64"), of("seconds"), of("none")), (None, None, None));
+    // A column that is converted has other values.
+    options.text.types = Some(Types(vec![("date".into(), Kind::Utf8)]));
+    let source = open(options);
+    assert_eq!(source.ranges("date"), None);
+    assert!(source.ranges("u32").is_some());
+}
+
 /// Row groups state their number of rows. pyarrow and DuckDB read files with a wrong total, too.
 #[cfg(feature = "parquet")]
 #[test]

@@ -41,7 +41,7 @@ impl Typed {
     }
 
     /// The type to convert a column to, if it differs from the column's own.
-    fn other(&self, field: &Field) -> Option<Kind> {
+    pub(in super::super) fn other(&self, field: &Field) -> Option<Kind> {
         let own = plain_type(field.data_type());
         let is_text = matches!(own, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let kind = *self.0.get(field.name())?;

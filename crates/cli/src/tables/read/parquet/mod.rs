@@ -5,11 +5,13 @@
 //! stream.rs          small steps, because the whole file may be one row group
 //! int96.rs           the unit of INT96 timestamps        footer.rs    detects encrypted columns
 //! dictionaries.rs    keys as the dictionaries that the file has
+//! ranges.rs          the ranges of values in row groups
 //! ```
 
 mod dictionaries;
 mod footer;
 mod int96;
+mod ranges;
 mod stream;
 
 use std::io::{self, BufReader};

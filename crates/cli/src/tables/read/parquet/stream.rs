@@ -44,7 +44,8 @@ impl Parquet {
         let alone = groups >= 2 * rayon::current_num_threads();
         for group in 0..groups {
             let bytes = guarded(|| Ok(self.bytes(group, &chosen.parts))).map_err(|reason| failed(name, &reason))?;
-            let steps = Steps {
+            let (chosen, fitting) = (Arc::clone(&chosen), Arc::clone(&fitting));
+            let steps = move || Steps {
                 parquet: self,
                 name,
                 chosen: Arc::clone(&chosen),
@@ -59,7 +60,8 @@ impl Parquet {
                 has_ended: false,
                 alone,
             };
-            parts.push(stream::Part { bytes, read: Box::new(|| Box::new(steps)) });
+            let rows = rows_of(self.metadata.metadata().row_group(group)) as u64;
+            parts.push(stream::Part { rows, bytes, read: Arc::new(move || Box::new(steps())) });
         }
         Ok(Stream::of_parts(schema, parts))
     }
