@@ -72,6 +72,31 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder)
     backend.download(&distinct_keys::<B, K>(backend, &backend.upload(keys)?, order)?)
 }
 
+/// The first row of each distinct key, in ascending order: that of the keys by first occurrence.
+///
+/// # Errors
+/// As [`group::unique`](super::unique).
+#[doc(hidden)]
+pub fn distinct_rows<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K]) -> Result<Vec<u32>> {
+    Error::check_rows("rows", keys.len())?;
+    if let Some(cpu) = backend.host() {
+        return cpu.download(&cpu.distinct_rows(keys)?);
+    }
+    let (_, ids) = factorize(backend, keys, IdOrder::FirstSeen)?;
+    Ok(rows_of_new_ids(&ids))
+}
+
+/// The rows with an id that no row before them has; ids are in order of first occurrence.
+pub(crate) fn rows_of_new_ids(ids: &[u32]) -> Vec<u32> {
+    let mut next = 0;
+    let is_new = |&(_, &id): &(u32, &u32)| {
+        let is_new = id == next;
+        next += u32::from(is_new);
+        is_new
+    };
+    (0..).zip(ids).filter(is_new).map(|(row, _)| row).collect()
+}
+
 /// As [`group::unique_on`](super::unique_on).
 ///
 /// # Errors

@@ -117,28 +117,37 @@ pub(crate) fn with_hashes(device: &Any, keys: &Keys, order: IdOrder, nulls: Null
 /// # Errors
 /// As [`factorize`].
 pub fn distinct(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> Result<UInt32Array> {
-    Ok(factorize(device, keys, order, nulls)?.rows)
+    let (encoder, words) = Encoder::fit(device, keys, equality(nulls), hash_bits())?;
+    let mut rows = match &words {
+        Words::Narrow(words) => group::wide::distinct_rows(device, &words[..])?,
+        Words::Wide(words) => group::wide::distinct_rows(device, &words[..])?,
+    };
+    if let Some(dropped) = dropped(&encoder, &words, &rows) {
+        rows.remove(dropped);
+    }
+    let groups = Factorized { codes: Vec::<u32>::new().into(), rows: rows.into() };
+    match order {
+        IdOrder::Ascending => Ok(ascending(device, keys, groups)?.rows),
+        _ => Ok(groups.rows),
+    }
+}
+
+/// Whether nulls equal each other, if rows with a null are treated in this way.
+fn equality(nulls: NullKeys) -> NullEquality {
+    match nulls {
+        NullKeys::Group => NullEquality::NullEquals,
+        NullKeys::Drop => NullEquality::NothingEquals,
+    }
 }
 
 fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<Factorized> {
-    let equality = match nulls {
-        NullKeys::Group => NullEquality::NullEquals,
-        NullKeys::Drop => NullEquality::NothingEquals,
-    };
-    let (encoder, words) = Encoder::fit(device, keys, equality, bits)?;
+    let (encoder, words) = Encoder::fit(device, keys, equality(nulls), bits)?;
     let mut codes = match &words {
         Words::Narrow(words) => group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1,
         Words::Wide(words) => group::wide::factorize(device, &words[..], IdOrder::FirstSeen)?.1,
     };
     let mut rows = first_rows(&codes);
-    // All rows with nulls have the same word, and so are one group at most.
-    let dropped = encoder.null_word().and_then(|null| {
-        rows.iter().position(|&row| match &words {
-            Words::Narrow(words) => u64::from(words[row as usize]) == null,
-            Words::Wide(words) => words[row as usize] == null,
-        })
-    });
-    let Some(dropped) = dropped else {
+    let Some(dropped) = dropped(&encoder, &words, &rows) else {
         return Ok(Factorized { codes: codes.into(), rows: rows.into() });
     };
     rows.remove(dropped);
@@ -154,6 +163,16 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
         }
     });
     Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
+}
+
+/// The group, given the first row of each, whose rows have a null and equal no other row. All of them have the same
+/// word, so there is one such group at most.
+fn dropped(encoder: &Encoder, words: &Words, rows: &[u32]) -> Option<usize> {
+    let null = encoder.null_word()?;
+    rows.iter().position(|&row| match words {
+        Words::Narrow(words) => u64::from(words[row as usize]) == null,
+        Words::Wide(words) => words[row as usize] == null,
+    })
 }
 
 /// The first row of each group number; the numbers must be in order of first occurrence.

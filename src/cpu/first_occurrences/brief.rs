@@ -1,4 +1,4 @@
-//! Numbers the keys of a short column in one pass, on the calling thread.
+//! Numbers the keys of a column in one pass, on the calling thread.
 //!
 //! ```text
 //! each key     probe its slots, from its home on, until one has the key's number or is empty

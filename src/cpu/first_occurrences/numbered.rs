@@ -19,7 +19,8 @@ use crate::cpu::primitives::Kept;
 use crate::cpu::relational::running_sums;
 use crate::cpu::{CHUNK, Cpu};
 use crate::error::Result;
-use crate::parallel::{Per, any, collect, each};
+use crate::group::wide::rows_of_new_ids;
+use crate::parallel::{Per, any, collect, each, threads};
 use crate::scheme::Key;
 
 /// Rows of a front, and the approximate number of times that each of its keys must occur in it.
@@ -198,12 +199,49 @@ impl Cpu {
         Ok(numbering.unique)
     }
 
-    /// The distinct keys of a short column and, if `ids` has its length, the number of each row; `None` for longer
-    /// columns.
-    fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
-        if !alone(keys.len()) {
-            return Ok(None);
+    /// The first row of each distinct key, in ascending order.
+    pub(crate) fn distinct_rows<K: Key>(&self, keys: &[K]) -> Result<Memory<u32>> {
+        if self.is_brief(keys)? {
+            let mut ids = self.unwritten(keys.len())?;
+            if self.in_one_pass(keys, ids.words_mut()?)?.is_some() {
+                return Memory::of(&rows_of_new_ids(ids.words()));
+            }
         }
+        if let Some(front) = self.front(keys)?
+            && self.run(|| front.knows(keys))?
+        {
+            return self.distinct_rows(&keys[..FRONT]);
+        }
+        self.ledger_of("first rows", keys.len());
+        self.run(|| {
+            let first = FirstOccurrences::of(self, keys, false)?;
+            let rows = self.iota(keys.len())?;
+            if first.all_distinct() {
+                return Ok(rows);
+            }
+            Kept::new(first.bits(keys)?.words(), true, keys.len())?.of(rows.words())
+        })
+        .flatten()
+    }
+
+    /// Whether one thread numbers a column in less time than all threads: if it is short or, with at most two threads,
+    /// if the table of its keys fits in a second-level cache. Fewer keys are numbered by the front of the column.
+    fn is_brief<K: Key>(&self, keys: &[K]) -> Result<bool> {
+        const FEWEST: usize = 1 << 12;
+        const MOST: usize = 1 << 18;
+        const ROWS: usize = 1 << 23;
+        let is_brief = || threads() <= 2 && (FEWEST..=MOST).contains(&estimate::distinct(keys));
+        Ok(alone(keys.len()) || keys.len() <= ROWS && self.run(is_brief)?)
+    }
+
+    /// The distinct keys of a column and, if `ids` has its length, the number of each row; `None` if all threads need
+    /// less time.
+    fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
+        if self.is_brief(keys)? { self.in_one_pass(keys, ids) } else { Ok(None) }
+    }
+
+    /// As [`brief`](Self::brief), for columns of any length; `None` if too many keys share their homes.
+    fn in_one_pass<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
         let unique = brief::numbered(keys, ids)?;
         if unique.is_some() {
             self.ledger().host("ids of a short column", keys.len());

@@ -214,3 +214,32 @@ fn the_first_sum_that_does_not_fit_is_reported() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn distinct_rows_and_ids_are_those_of_a_map() -> Result<()> {
+    let lens: &[usize] = if cfg!(miri) { &[0, 1, 50] } else { &[0, 1, 1000, 70_000, 150_000] };
+    for &len in lens {
+        // One key; few keys; enough that one thread numbers them if there are two; almost only distinct keys.
+        for keys in [1, 300, 20_000, u64::MAX] {
+            let mut stream = SplitMix64::new(len as u64);
+            let random: Vec<u64> = (0..len).map(|_| u64::from(stream.next_u32()) % keys).collect();
+            let spread = |row: usize| random[row].wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let column: Vec<u64> = (0..len).map(spread).collect();
+            let (mut ids, mut rows) = (BTreeMap::new(), Vec::new());
+            let mut expected = Vec::with_capacity(len);
+            for (row, key) in (0..).zip(&column) {
+                let next = ids.len() as u32;
+                let id = *ids.entry(key).or_insert(next);
+                rows.extend((id == next).then_some(row));
+                expected.push(id);
+            }
+            for threads in [1, 2, 3] {
+                let cpu = Cpu::with_threads(threads)?;
+                assert_eq!(distinct_rows(&cpu, &column)?, rows, "{len} rows, {keys} keys, {threads} threads");
+                let (unique, found) = factorize(&cpu, &column, IdOrder::FirstSeen)?;
+                assert!(found == expected && unique.iter().zip(&rows).all(|(&key, &row)| column[row as usize] == key));
+            }
+        }
+    }
+    Ok(())
+}
