@@ -18,7 +18,7 @@ use std::ffi::OsStr;
 
 use crate::backend::{
     Accumulated, Answers, ChunkOf, DecodedOf, DeviceBuffer, DeviceInfo, Expanded, HashBackend, KeySlots, Ledger,
-    Numbers, Passes, Piece, Placed, PlacedOf, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
+    Numbers, Passes, Piece, Placed, PlacedOf, Queries, Relational, Removed, Spans, Wanted, WideAccumulated, Word,
 };
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -232,7 +232,7 @@ impl<B: HashBackend> HashBackend for Faulty<B> {
 
     fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[Q],
+        queries: Queries<'_, Q>,
         answers: Answers<'_, A>,
         pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {

@@ -236,8 +236,19 @@ fn joined<R>(a: Option<R>, b: Option<R>, join: impl Fn(R, R) -> R) -> Option<R> 
 }
 
 /// Calls both functions, on two threads if another one is free. It has no type parameters, so it is compiled once.
-fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+pub(crate) fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     rayon::join(a, b);
+}
+
+/// A task that [`with_tasks`] starts.
+pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
+
+/// Calls `work` with a function that starts tasks on other threads, in order. Returns when all tasks have ended.
+pub(crate) fn with_tasks<'t, R>(work: impl FnOnce(&dyn Fn(Task<'t>)) -> R) -> R {
+    if ALONE.get() {
+        return work(&|task| task());
+    }
+    rayon::in_place_scope_fifo(|scope| work(&|task| scope.spawn_fifo(|_| task())))
 }
 
 thread_local! {

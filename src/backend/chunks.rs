@@ -9,9 +9,10 @@
 //! answers     |---------------|---------------|---|      as many columns as requested
 //! ```
 
+use super::queries::{Answers, Column, Queries, set_flags};
 use super::{BufferOf, DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
-use crate::{parallel, threads};
+use crate::{memory, parallel, threads};
 
 /// Queries of a chunk: 4 MiB each way, long enough for a bus to run at its full rate. A multiple of 32, so that bitmaps
 /// of chunks join without shifting.
@@ -32,39 +33,6 @@ pub(crate) fn make<T: Send>(to: &mut Vec<T>, len: usize, answer: impl Fn(usize) 
         parallel::append(to, len, FEW, answer);
     }
     Ok(())
-}
-
-/// The destination of answers on the host: bits, columns of words, or both.
-#[derive(Debug)]
-pub struct Answers<'a, A> {
-    /// One bit per query.
-    pub(crate) bits: Option<&'a mut [u32]>,
-    /// Columns of one word per query.
-    pub(crate) words: Vec<&'a mut [A]>,
-}
-
-impl<'a, A> Answers<'a, A> {
-    /// One word per query in each column.
-    pub fn words<const N: usize>(columns: [&'a mut [A]; N]) -> Self {
-        Answers { bits: None, words: columns.into() }
-    }
-
-    /// One bit per query.
-    pub fn bits(to: &'a mut [u32]) -> Self {
-        Answers { bits: Some(to), words: Vec::new() }
-    }
-
-    /// One bit and one word per query.
-    pub fn bits_and_words(bits: &'a mut [u32], words: &'a mut [A]) -> Self {
-        Answers { bits: Some(bits), words: vec![words] }
-    }
-
-    /// Returns an error if a column's length does not match this number of queries.
-    pub(crate) fn check(&self, queries: usize) -> Result<()> {
-        let bits = self.bits.iter().map(|bits| (bits.len(), bitmap_words(queries)));
-        let words = self.words.iter().map(|words| (words.len(), queries));
-        bits.chain(words).try_for_each(|(found, wanted)| Error::check_length("the answers", found, wanted))
-    }
 }
 
 /// A chunk on the device.
@@ -103,30 +71,62 @@ impl<Queries, Bits, Words> Chunk<Queries, Bits, Words> {
 /// [`HashBackend::in_chunks`] without overlap: upload, pass, read.
 pub(crate) fn one_by_one<B: HashBackend, Q: Word, A: Word>(
     backend: &B,
-    queries: &[Q],
+    queries: Queries<'_, Q>,
     mut answers: Answers<'_, A>,
     pass: Pass<'_, B, Q, A>,
 ) -> Result<()> {
     answers.check(queries.len())?;
+    let (mut computed, mut bits_of_flags) = (Vec::new(), Vec::new());
     let mut last: Option<ChunkOf<B, Q, A>> = None;
-    for (i, queried) in queries.chunks(QUERIES_AT_ONCE).enumerate() {
-        let first = i * QUERIES_AT_ONCE;
+    for first in (0..queries.len()).step_by(QUERIES_AT_ONCE) {
+        let len = QUERIES_AT_ONCE.min(queries.len() - first);
+        let queried = match queries.words() {
+            Some(words) => &words[first..][..len],
+            None => {
+                ready(len)?;
+                let computed = buffer(&mut computed, len)?;
+                queries.write(first, computed, FEW);
+                computed
+            }
+        };
         let chunk = match last.take() {
-            Some(mut chunk) if chunk.queries.len() == queried.len() => {
+            Some(mut chunk) if chunk.queries.len() == len => {
                 backend.write(&mut chunk.queries, 0, queried)?;
                 Chunk { first, ..chunk }
             }
             _ => Chunk::of_queries(first, backend.upload(queried)?),
         };
         let chunk = pass(chunk)?;
-        chunk.check(answers.bits.is_some(), answers.words.len())?;
-        if let (Some(to), Some(bits)) = (&mut answers.bits, &chunk.bits) {
-            backend.read(bits, 0, &mut to[first / 32..][..bitmap_words(queried.len())])?;
+        chunk.check(answers.found.is_some(), answers.words.len())?;
+        let to = answers.next(len);
+        if let (Some(found), Some(bits)) = (to.found, &chunk.bits) {
+            match found {
+                Column::Words(to) => backend.read(bits, 0, to)?,
+                Column::Flags(flags) => {
+                    let here = buffer(&mut bits_of_flags, bitmap_words(len))?;
+                    backend.read(bits, 0, here)?;
+                    ready(len)?;
+                    set_flags(here, flags);
+                }
+            }
         }
-        for (to, words) in answers.words.iter_mut().zip(&chunk.words) {
-            backend.read(words, 0, &mut to[first..][..queried.len()])?;
+        for (to, words) in to.words.into_iter().zip(&chunk.words) {
+            backend.read(words, 0, to)?;
         }
         last = Some(chunk);
     }
     Ok(())
+}
+
+/// The first elements of a vector, which is allocated if it is shorter.
+fn buffer<T: Word>(of: &mut Vec<T>, len: usize) -> Result<&mut [T]> {
+    if of.len() < len {
+        *of = memory::zeroed(len)?;
+    }
+    Ok(&mut of[..len])
+}
+
+/// Starts the threads for work on this many queries.
+fn ready(queries: usize) -> Result<()> {
+    if queries <= FEW { Ok(()) } else { threads::ready() }
 }

@@ -38,6 +38,7 @@ mod ledger;
 pub(crate) mod numbers;
 mod passes;
 mod probe;
+pub(crate) mod queries;
 mod relational;
 #[cfg(test)]
 pub(crate) mod relational_tests;
@@ -55,7 +56,7 @@ pub(crate) mod wide_table_tests;
 pub(crate) mod wide_tests;
 
 pub use across::Piece;
-pub use chunks::{Answers, Chunk, ChunkOf, QUERIES_AT_ONCE};
+pub use chunks::{Chunk, ChunkOf, QUERIES_AT_ONCE};
 pub use info::{DeviceInfo, DeviceKind, Listed, Tier};
 pub use kernels::Kernels;
 pub use ledger::{Allocations, Ledger, Stage, StageTime, Transfers};
@@ -64,6 +65,7 @@ pub use numbers::Numbers;
 pub(crate) use passes::copied_and_placed;
 pub(crate) use passes::{Passes, filled_and_placed};
 pub use probe::Probe;
+pub use queries::{Answers, Queries};
 pub use relational::{Accumulated, Expanded, KeySlots, Relational, Spans, Wanted, WideAccumulated};
 
 pub use crate::tuning::BuildRoute;
@@ -208,15 +210,15 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
 
     /// Answers queries from host memory to host memory, at most [`QUERIES_AT_ONCE`] at a time. `pass` receives each
     /// chunk in the order of the queries, with buffers that it returned for an earlier chunk, and returns it with its
-    /// columns of answers, the first of which are read into `answers`. At most four chunks are on the device at a time;
-    /// for a device on a bus, transfers in both directions and passes overlap.
+    /// columns of answers, the first of which are read into `answers`. At most eight chunks are on the device at a
+    /// time; for a device on a bus, transfers in both directions and passes overlap.
     ///
     /// # Errors
     /// [`crate::Error::LengthMismatch`] for columns whose length is not that of the answers; the first error of `pass`,
-    /// after which it is unspecified which answers have arrived.
+    /// after which the contents of `answers` are unspecified.
     fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[Q],
+        queries: Queries<'_, Q>,
         answers: Answers<'_, A>,
         mut pass: impl FnMut(ChunkOf<Self, Q, A>) -> Result<ChunkOf<Self, Q, A>>,
     ) -> Result<()> {

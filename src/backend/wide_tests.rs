@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::erase_tests::{Erase, IntoAny};
-use super::{Answers, ChunkOf, Decoded, DeviceBuffer, HashBackend as _, Kernels, Runs, Word, bitmap_words};
+use super::{Answers, ChunkOf, Decoded, DeviceBuffer, HashBackend as _, Kernels, Queries, Runs, Word, bitmap_words};
 use crate::device::{Any, AnyBuffer};
 use crate::error::Result;
 use crate::layout::wide::{MORTON3_BITS, morton3, morton3_cell};
@@ -103,18 +103,23 @@ pub(crate) fn columns<B: Runs<Bucketized>>(backend: &B, lengths: &[usize]) -> Re
 pub(crate) fn chunks<B: Runs<Bucketized>>(backend: &B, len: usize) -> Result<()> {
     let (wide, narrow) = (noise::<u64>(8, len), noise::<u32>(9, len));
     let mut to = vec![0; len];
-    backend.in_chunks(&wide, Answers::words([&mut to[..]]), |mut chunk: ChunkOf<B, u64, u64>| {
+    backend.in_chunks(Queries::Words(&wide), Answers::words([&mut to[..]]), |mut chunk: ChunkOf<B, u64, u64>| {
         chunk.words = vec![backend.clone_buffer(&chunk.queries)?];
         Ok(chunk)
     })?;
     assert!(to == wide);
     let (mut first, mut second) = (vec![0; len], vec![0; len]);
-    backend.in_chunks(&narrow, Answers::words([&mut first[..], &mut second]), |mut chunk: ChunkOf<B, u32, u64>| {
-        let rows: Vec<u64> = (0..chunk.queries.len()).map(|i| (chunk.first + i) as u64).collect();
-        let keys = backend.download(&chunk.queries)?.into_iter().map(|key| u64::from(key) << 32).collect::<Vec<_>>();
-        chunk.words = vec![backend.upload(&rows)?, backend.upload(&keys)?];
-        Ok(chunk)
-    })?;
+    backend.in_chunks(
+        Queries::Words(&narrow),
+        Answers::words([&mut first[..], &mut second]),
+        |mut chunk: ChunkOf<B, u32, u64>| {
+            let rows: Vec<u64> = (0..chunk.queries.len()).map(|i| (chunk.first + i) as u64).collect();
+            let keys =
+                backend.download(&chunk.queries)?.into_iter().map(|key| u64::from(key) << 32).collect::<Vec<_>>();
+            chunk.words = vec![backend.upload(&rows)?, backend.upload(&keys)?];
+            Ok(chunk)
+        },
+    )?;
     assert!(first.iter().copied().eq(0..len as u64));
     assert!(second.iter().zip(&narrow).all(|(&to, &from)| to == u64::from(from) << 32));
     Ok(())

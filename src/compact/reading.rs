@@ -2,7 +2,7 @@
 
 use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, BufferOf, DeviceBuffer, Runs};
+use crate::backend::{Answers, BufferOf, DeviceBuffer, Queries, Runs};
 use crate::error::{Error, Result};
 use crate::group::{Aggregate, DeviceGroups, Groups, Number, aggregated, check_values, wanted};
 use crate::memory;
@@ -73,7 +73,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         let mut all = memory::reserved(ids.len())?;
         for ids in ids.chunks(QUERIES_OF_A_BLOCK) {
             let keys = &mut block[..ids.len()];
-            self.backend().in_chunks(ids, Answers::words([keys]), |mut chunk| {
+            self.backend().in_chunks(Queries::Words(ids), Answers::words([keys]), |mut chunk| {
                 chunk.words = vec![self.keys_on(&chunk.queries)?];
                 Ok(chunk)
             })?;
@@ -107,7 +107,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
     /// [`Error::UnknownKey`] with the first key that has no id; [`Error::OutOfMemory`] or what the device reports.
     pub fn inverse(&self, keys: &[S::Key]) -> Result<Vec<u32>> {
         let mut ids = memory::zeroed(keys.len())?;
-        self.backend().in_chunks(keys, Answers::words([&mut ids]), |mut chunk| {
+        self.backend().in_chunks(Queries::Words(keys), Answers::words([&mut ids]), |mut chunk| {
             chunk.words = vec![self.inverse_from(&chunk.queries, chunk.first as u64)?];
             Ok(chunk)
         })?;

@@ -6,7 +6,7 @@ use crate::backend::across::through_host;
 use crate::backend::chunks::Pass;
 use crate::backend::{
     Answers, Chunk, ChunkOf, Decoded, DecodedOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Passes, Piece,
-    PlacedOf, Probe, Removed, StageTime, Word,
+    PlacedOf, Probe, Queries, Removed, StageTime, Word,
 };
 use crate::cpu::{Cpu, Memory};
 #[cfg(feature = "opencl")]
@@ -166,7 +166,7 @@ impl HashBackend for Any {
     }
     fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[Q],
+        queries: Queries<'_, Q>,
         answers: Answers<'_, A>,
         mut pass: impl FnMut(ChunkOf<Any, Q, A>) -> Result<ChunkOf<Any, Q, A>>,
     ) -> Result<()> {
@@ -240,7 +240,7 @@ impl Any {
     /// after it.
     fn wrapped_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[Q],
+        queries: Queries<'_, Q>,
         answers: Answers<'_, A>,
         pass: Pass<'_, Any, Q, A>,
     ) -> Result<()> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::MultiTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, DeviceBuffer, HashBackend, Runs, Spans};
+use crate::backend::{Answers, DeviceBuffer, HashBackend, Queries, Runs, Spans};
 use crate::error::Result;
 use crate::memory;
 use crate::scheme::{Scheme, Value};
@@ -32,7 +32,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
         let mut ranges = memory::reserved(queries.len())?;
         for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
             let (starts, counts) = (&mut starts[..queries.len()], &mut counts[..queries.len()]);
-            self.backend().in_chunks(queries, Answers::words([starts, counts]), |mut chunk| {
+            self.backend().in_chunks(Queries::Words(queries), Answers::words([starts, counts]), |mut chunk| {
                 let spans = self.get_on(&chunk.queries)?;
                 chunk.words = vec![spans.starts, spans.counts];
                 Ok(chunk)
@@ -76,7 +76,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> MultiTable<B, S, V> {
     /// As [`get`](Self::get).
     pub fn count(&self, queries: &[S::Key]) -> Result<Vec<u32>> {
         let mut counts = memory::zeroed(queries.len())?;
-        self.backend().in_chunks(queries, Answers::words([&mut counts]), |mut chunk| {
+        self.backend().in_chunks(Queries::Words(queries), Answers::words([&mut counts]), |mut chunk| {
             chunk.words = vec![self.get_on(&chunk.queries)?.counts];
             Ok(chunk)
         })?;

@@ -11,7 +11,7 @@ use super::passes::primitives::{MOST_FILLED, MOST_FILLERS};
 use super::runtime::commands;
 use super::{Buffer, OpenCl};
 use crate::backend::across::through_host;
-use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Piece, Word};
+use crate::backend::{Answers, ChunkOf, DeviceBuffer, DeviceInfo, HashBackend, Ledger, Piece, Queries, Word};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 
@@ -131,7 +131,7 @@ impl HashBackend for OpenCl {
 
     fn in_chunks<Q: Word, A: Word>(
         &self,
-        queries: &[Q],
+        queries: Queries<'_, Q>,
         answers: Answers<'_, A>,
         mut pass: impl FnMut(ChunkOf<OpenCl, Q, A>) -> Result<ChunkOf<OpenCl, Q, A>>,
     ) -> Result<()> {

@@ -41,7 +41,7 @@ use super::runtime::sizes::Sizes;
 use super::*;
 use crate::backend::scheme_tests::SchemePlan;
 use crate::backend::{
-    Answers, ChunkOf, DeviceBuffer, HashBackend, Kernels, Numbers, Placed, Probe, Transfers, Wanted, Word,
+    Answers, ChunkOf, DeviceBuffer, HashBackend, Kernels, Numbers, Placed, Probe, Queries, Transfers, Wanted, Word,
     bitmap_words, wall_tests,
 };
 use crate::device::Any;

@@ -1,7 +1,7 @@
 //! Lookups from host slices and device buffers, and the keys in table order.
 
 use super::HashSet;
-use crate::backend::Runs;
+use crate::backend::{Answers, Queries, Runs};
 use crate::error::Result;
 use crate::scheme::Scheme;
 
@@ -13,6 +13,14 @@ impl<B: Runs<S>, S: Scheme> HashSet<B, S> {
     /// [`crate::Error::OutOfMemory`] or what the device reports.
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
         self.table.contains(queries)
+    }
+
+    /// [`contains`](Self::contains), for queries that may be computed where a device reads them.
+    ///
+    /// # Errors
+    /// As [`HashTable::answer`](crate::HashTable::answer).
+    pub fn answer(&self, queries: Queries<'_, S::Key>, found: &mut [bool]) -> Result<()> {
+        self.table.answer(queries, Answers::flags(found))
     }
 
     /// A bitmap of the queries that are in the set, for queries on the device: bit `i % 32` of word `i / 32` belongs to

@@ -2,7 +2,7 @@
 
 use super::HashTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, BuffersOf, Chunk, DeviceBuffer, Kernels, Runs, bitmap_words};
+use crate::backend::{Answers, BuffersOf, Chunk, DeviceBuffer, Kernels, Queries, Runs, bitmap_words};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::{Plan, Scheme};
@@ -51,11 +51,27 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     pub fn get_into(&self, queries: &[S::Key], values: &mut [S::Value], found: &mut [u32]) -> Result<()> {
         Error::check_length("values", values.len(), queries.len())?;
         Error::check_length("found", found.len(), bitmap_words(queries.len()))?;
-        self.answer(queries, Answers::bits_and_words(found, values))
+        self.answer(Queries::Words(queries), Answers::bits(found).and_words(values))
     }
 
-    /// The bitmap of found keys, the values, or both.
-    fn answer(&self, queries: &[S::Key], answers: Answers<'_, S::Value>) -> Result<()> {
+    /// [`get_into`](Self::get_into) or [`contains`](Self::contains), for queries that may be computed where a device
+    /// reads them, and answers that may be flags.
+    ///
+    /// ```
+    /// use koel::backend::{Answers, Queries};
+    /// use koel::{Cpu, Cuckoo, HashTable};
+    /// let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[5, 6], &[50, 0])?;
+    /// let (mut values, mut found) = ([9; 3], [false; 3]);
+    /// let squares = |first: usize, to: &mut [u32]| (first..).zip(to).for_each(|(i, query)| *query = (i * i + 1) as u32);
+    /// let queries = Queries::Computed { len: 3, write: &squares };
+    /// table.answer(queries, Answers::flags(&mut found).and_words(&mut values))?;
+    /// assert_eq!((values, found), ([0, 0, 50], [false, false, true]));
+    /// # Ok::<(), koel::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn answer(&self, queries: Queries<'_, S::Key>, answers: Answers<'_, S::Value>) -> Result<()> {
         self.backend.in_chunks(queries, answers, |chunk| {
             let Chunk { first, queries, bits, words } = chunk;
             let (len, values) = (queries.len(), words.into_iter().next());
@@ -125,14 +141,9 @@ impl<B: Runs<S>, S: Scheme> HashTable<B, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains(&self, queries: &[S::Key]) -> Result<Vec<bool>> {
-        let mut found = memory::zeroed(bitmap_words(queries.len().min(QUERIES_OF_A_BLOCK)))?;
-        let mut all = memory::reserved(queries.len())?;
-        for queries in queries.chunks(QUERIES_OF_A_BLOCK) {
-            let found = &mut found[..bitmap_words(queries.len())];
-            self.answer(queries, Answers::bits(found))?;
-            make(&mut all, queries.len(), |i| is_set(found, i))?;
-        }
-        Ok(all)
+        let mut found = memory::zeroed(queries.len())?;
+        self.answer(Queries::Words(queries), Answers::flags(&mut found))?;
+        Ok(found)
     }
 
     /// Whether each query is a key of the table, for queries on the device: bit `i % 32` of word `i / 32` belongs to

@@ -9,7 +9,7 @@ use koel::{
 
 /// Pairs of a table: enough for several work-groups, and no more.
 const PAIRS: u32 = 600;
-/// Queries and words that are transferred through pinned slots: more than four pieces, so that all four lanes are used.
+/// Queries and words that are transferred through pinned slots: several pieces, and so several lanes.
 const MANY: u32 = 600_000;
 
 /// A repeatable operation. A failed run leaves everything as it was.

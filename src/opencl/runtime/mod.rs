@@ -13,7 +13,8 @@
 //! pool.rs        the cache of freed memory
 //! staging.rs     long transfers, through pinned memory
 //! pinned.rs      host memory that is transferred directly
-//! stream.rs      queries in chunks, with transfers and kernels overlapped
+//! stream.rs      queries in chunks, with transfers, kernels and copies by the host overlapped
+//! lane.rs        a chunk of queries, its slots and its pending commands
 //! pairs.rs       columns in chunks, transferred while kernels process the previous ones
 //! across.rs      transfers from one device to another
 //! ```
@@ -22,6 +23,7 @@ mod across;
 pub(super) mod buffer;
 pub(super) mod commands;
 pub(super) mod device;
+mod lane;
 pub(super) mod launch;
 mod pairs;
 pub(super) mod pinned;

@@ -30,8 +30,8 @@ impl Sizes {
             most,
             group: GROUP,
             passes: if most < MOST_PASS_GROUP { 1 << most.max(GROUP).ilog2() } else { MOST_PASS_GROUP },
-            // The queries of a chunk.
-            slot: 4 << 20,
+            // The queries of a chunk, of 64 bits.
+            slot: 8 << 20,
             shortest: 512 << 10,
         }
     }

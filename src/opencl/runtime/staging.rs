@@ -20,12 +20,12 @@ use crate::backend::Word;
 use crate::opencl::{Buffer, OpenCl, lock};
 use crate::parallel::each;
 
-/// Slots of a device: enough for two lookups in chunks and some transfers at a time; 128 MiB.
+/// Slots of a device: enough for a lookup in chunks and two transfers at a time; 256 MiB.
 const MOST_SLOTS: usize = 32;
 /// Slots of a transfer.
 const SLOTS_OF_A_TRANSFER: usize = 4;
 /// Bytes that one thread copies at a time.
-const COPIED_AT_ONCE: usize = 128 << 10;
+pub(super) const COPIED_AT_ONCE: usize = 128 << 10;
 
 /// Pinned memory of a device, and the queues for transfers from and to it, in addition to the one for kernels.
 pub(in crate::opencl) struct Staging {

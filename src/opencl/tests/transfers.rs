@@ -1,6 +1,8 @@
 //! Long transfers through pinned slots, and queries in chunks: the same data and results as with plain transfers. Slots
 //! are small here, so that a simulator uses many of them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::*;
 use crate::scheme::{Bucketized, Cuckoo};
 use crate::{CompactingTable, HashTable, MultiTable};
@@ -123,6 +125,40 @@ fn chunks_that_overlap_are_answered_as_those_that_do_not() -> Result<()> {
 }
 
 #[test]
+fn computed_queries_and_flags_are_answered_as_words_and_bits() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values, queried) = rows();
+    let write = |first: usize, to: &mut [u32]| to.copy_from_slice(&queried[first..][..to.len()]);
+    for cl in [cl.with_slots(SLOT), cl.with_group(64)] {
+        let table = HashTable::builder(Bucketized::canonical(8)).build(&cl, &keys, &values)?;
+        for len in [0, 1, 256, 257, 1025, queried.len()] {
+            let computed = Queries::Computed { len, write: &write };
+            let (mut values, mut found, mut flags) = (vec![0xdead; len], vec![true; len], vec![true; len]);
+            table.answer(computed, Answers::flags(&mut found).and_words(&mut values))?;
+            table.answer(computed, Answers::flags(&mut flags))?;
+            assert_eq!(found, flags, "{len}");
+            let answers: Vec<_> = values.iter().zip(&found).map(|(&value, found)| found.then_some(value)).collect();
+            assert_eq!(answers, table.get(&queried[..len])?, "{len}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_panic_while_queries_are_computed_reaches_the_caller() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let (keys, values, queried) = rows();
+    let table = HashTable::builder(Bucketized::canonical(8)).build(&cl.with_slots(SLOT), &keys, &values)?;
+    let write = |first: usize, _: &mut [u32]| assert!(first < 600, "query {first}");
+    let computed = Queries::Computed { len: queried.len(), write: &write };
+    let mut found = vec![false; queried.len()];
+    let done = catch_unwind(AssertUnwindSafe(|| table.answer(computed, Answers::flags(&mut found))));
+    assert!(done.is_err());
+    assert_eq!(table.get(&keys[..1])?, [Some(values[0])], "the device works on");
+    Ok(())
+}
+
+#[test]
 fn pinned_slices_need_no_slots() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let staged = cl.with_slots(SLOT);
@@ -197,18 +233,18 @@ fn columns_of_the_wrong_length_are_refused() -> Result<()> {
         let queried = noise(1, 2_000);
         let mut to = vec![0; 2_000];
         let refused = |done: Result<()>| assert!(matches!(done, Err(Error::LengthMismatch { .. })), "{done:?}");
-        refused(cl.in_chunks(&queried, Answers::words([&mut to[1..]]), Ok));
-        refused(cl.in_chunks(&queried, Answers::words([&mut to[..]]), Ok));
+        refused(cl.in_chunks(Queries::Words(&queried), Answers::words([&mut to[1..]]), Ok));
+        refused(cl.in_chunks(Queries::Words(&queried), Answers::words([&mut to[..]]), Ok));
         let short = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
             chunk.words = vec![cl.filled(chunk.queries.len() - 1, 0)?];
             Ok(chunk)
         };
-        refused(cl.in_chunks(&queried, Answers::words([&mut to[..]]), short));
+        refused(cl.in_chunks(Queries::Words(&queried), Answers::words([&mut to[..]]), short));
         let echo = |mut chunk: ChunkOf<OpenCl, u32, u32>| {
             chunk.words = vec![cl.clone_buffer(&chunk.queries)?];
             Ok(chunk)
         };
-        cl.in_chunks(&queried, Answers::words([&mut to[..]]), echo)?;
+        cl.in_chunks(Queries::Words(&queried), Answers::words([&mut to[..]]), echo)?;
         assert_eq!(to, queried);
     }
     Ok(())
