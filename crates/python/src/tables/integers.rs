@@ -13,6 +13,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
+use koel::backend::Queries;
 #[cfg(feature = "opencl")]
 use koel::device::AnyBuffer;
 #[cfg(feature = "opencl")]
@@ -33,8 +34,9 @@ use crate::memory;
 use crate::output::ArrowColumn;
 use crate::run::{CHUNK, Stop};
 
-/// Keys that are looked up at a time: enough for all threads, and for a bus to run at its full rate.
-const QUERIES_OF_A_PIECE: usize = 1 << 22;
+/// Keys that a device looks up between two checks for cancellation: enough that the first and last transfers, which
+/// overlap with nothing, take a small part of the time.
+const QUERIES_OF_A_PIECE: usize = 1 << 25;
 
 /// The type of keys or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,17 +261,17 @@ impl<'a, V> Answers<'a, V> {
     }
 }
 
-/// Calls `query` with the words of each piece of a column and the place of their answers.
+/// Calls `query` with each piece of a column and the place of its answers.
 ///
-/// On the CPU, each thread converts and looks up a piece that fits its cache. Elsewhere, pieces follow each other: the
-/// words of all of them are written into one buffer, or borrowed where the column has them.
+/// On the CPU, each thread converts and looks up a piece that fits its cache. Elsewhere, pieces follow each other, and
+/// keys are converted where the device reads them, unless the column has their words.
 pub(super) fn each_piece<K: Width, V: Send>(
     column: &Column,
     (to, device): (Type, &Any),
     stop: &Stop,
     has: impl Fn(&[K]) -> Result<Vec<bool>>,
     mut answers: Answers<'_, V>,
-    query: impl Fn(&[K], Answers<'_, V>) -> Result<()> + Sync,
+    query: impl Fn(Queries<'_, K>, Answers<'_, V>) -> Result<()> + Sync,
 ) -> Result<()> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
     let is_host = device.host().is_some();
@@ -283,20 +285,29 @@ pub(super) fn each_piece<K: Width, V: Send>(
             answers = others;
         }
     }
-    let work = |buffer: &mut Vec<K>, (piece, answers): (ArrayRef, Answers<'_, V>)| {
-        stop.check()?;
-        if let Some(words) = K::borrowed(&piece).filter(|_| to.turned(Role::Key) == 0) {
-            return query(words, answers);
-        }
-        buffer.resize(piece.len(), K::default());
-        fill(buffer, &piece, to, Role::Key, |_| Ok(absent))?;
-        query(buffer, answers)
-    };
+    let convert = |words: &mut [K], piece: &ArrayRef| fill(words, piece, to, Role::Key, |_| Ok(absent));
+    let is_borrowed = to.turned(Role::Key) == 0;
     if is_host {
+        let work = |buffer: &mut Vec<K>, (piece, answers): (ArrayRef, Answers<'_, V>)| {
+            stop.check()?;
+            if let Some(words) = K::borrowed(&piece).filter(|_| is_borrowed) {
+                return query(Queries::Words(words), answers);
+            }
+            buffer.resize(piece.len(), K::default());
+            convert(buffer, &piece)?;
+            query(Queries::Words(buffer), answers)
+        };
         return pieces.into_par_iter().try_for_each_init(Vec::new, work);
     }
-    let mut buffer = Vec::new();
-    pieces.into_iter().try_for_each(|piece| work(&mut buffer, piece))
+    for (piece, answers) in pieces {
+        stop.check()?;
+        // All keys have a word, so this cannot fail.
+        let write = |first, to: &mut [K]| convert(to, &piece.slice(first, to.len())).unwrap_or_default();
+        let computed = Queries::Computed { len: piece.len(), write: &write };
+        let words = K::borrowed(&piece).filter(|_| is_borrowed);
+        query(words.map_or(computed, Queries::Words), answers)?;
+    }
+    Ok(())
 }
 
 /// [`queried`] of keys in CUDA memory.

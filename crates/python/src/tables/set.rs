@@ -190,8 +190,7 @@ impl Set {
                 let (to, answers) = ((self.keys, set.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(set.contains(keys)?);
                 each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
-                    answers.flags.copy_from_slice(&set.contains(keys)?);
-                    Ok(())
+                    Ok(set.answer(keys, answers.flags)?)
                 })
             })
         })?;

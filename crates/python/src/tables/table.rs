@@ -21,7 +21,7 @@ use super::{Shared, check_load, info, to_error, with_settings};
 #[cfg(feature = "opencl")]
 use crate::cuda::{self, Array, Dtype, GpuColumn, Imported};
 use crate::device::shown;
-use crate::output::{ArrowColumn, Fresh, not_pickled, set_flags};
+use crate::output::{ArrowColumn, Fresh, not_pickled};
 use crate::run::detached_on;
 
 enum AnyWidth {
@@ -209,10 +209,7 @@ impl Table {
                 let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
                 each_piece::<K, V>(&column, to, stop, has, answers, |keys, Answers { flags, values }| {
-                    let mut bits = vec![0; keys.len().div_ceil(32)];
-                    table.get_into(keys, values, &mut bits)?;
-                    set_flags(flags, |i| bits[i / 32] >> (i % 32) & 1 == 1);
-                    Ok(())
+                    Ok(table.answer(keys, koel::backend::Answers::flags(flags).and_words(values))?)
                 })
             })
         })?;
@@ -243,8 +240,7 @@ impl Table {
                 let (to, answers) = ((self.keys, table.backend()), Answers { flags: found, values: &mut [] });
                 let has = |keys: &[K]| Ok(table.contains(keys)?);
                 each_piece::<K, ()>(&column, to, stop, has, answers, |keys, answers| {
-                    answers.flags.copy_from_slice(&table.contains(keys)?);
-                    Ok(())
+                    Ok(table.answer(keys, koel::backend::Answers::flags(answers.flags))?)
                 })
             })
         })?;
