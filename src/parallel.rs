@@ -241,9 +241,11 @@ pub(crate) fn both(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
 }
 
 /// A task that [`with_tasks`] starts.
+#[cfg(feature = "opencl")]
 pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 
 /// Calls `work` with a function that starts tasks on other threads, in order. Returns when all tasks have ended.
+#[cfg(feature = "opencl")]
 pub(crate) fn with_tasks<'t, R>(work: impl FnOnce(&dyn Fn(Task<'t>)) -> R) -> R {
     if ALONE.get() {
         return work(&|task| task());

@@ -90,6 +90,7 @@ impl<'a, A> Column<'a, A> {
     }
 
     /// The number of words that the device returns for it.
+    #[cfg(feature = "opencl")]
     pub(crate) fn words(&self) -> usize {
         match self {
             Column::Words(to) => to.len(),
