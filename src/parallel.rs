@@ -191,7 +191,12 @@ pub(crate) fn fold_with<I: Divide, W, R: Send>(
         }
         all
     };
-    let (chunks, threads) = (input.len().div_ceil(size), threads());
+    let chunks = input.len().div_ceil(size);
+    if chunks <= 1 {
+        // `threads` would start them.
+        return of_piece(0, input);
+    }
+    let threads = threads();
     let most = if threads == 1 { chunks } else { chunks.div_ceil(PIECES * threads) };
     halves(input, 0, Pieces { size, most }, &of_piece, &join)
 }
@@ -247,9 +252,6 @@ pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 /// Calls `work` with a function that starts tasks on other threads, in order. Returns when all tasks have ended.
 #[cfg(feature = "opencl")]
 pub(crate) fn with_tasks<'t, R>(work: impl FnOnce(&dyn Fn(Task<'t>)) -> R) -> R {
-    if ALONE.get() {
-        return work(&|task| task());
-    }
     rayon::in_place_scope_fifo(|scope| work(&|task| scope.spawn_fifo(|_| task())))
 }
 

@@ -203,11 +203,16 @@ fn structures_survive_every_refusal() {
     for keys in [keys.clone(), Workload::new(PAIRS, 3).keys()] {
         sweep("first rows", || (), |()| FirstRows::build(&cpu, &keys)?.rows(), |()| ());
         sweep("found first rows", || (), |()| FirstRows::build(&cpu, &keys[..2000])?.find(&keys), |()| ());
+        let three = Cpu::with_threads(3).expect("threads");
         // Short columns are numbered in one pass, and longer ones in several.
         let longer: Vec<u32> = keys.iter().copied().cycle().take(70_000).collect();
         for keys in [&keys, &longer] {
-            sweep("ids", || (), |()| group::factorize(&cpu, keys, IdOrder::FirstSeen), |()| ());
-            sweep("unique", || (), |()| group::unique(&cpu, keys, IdOrder::FirstSeen), |()| ());
+            // With two threads, one of them numbers some columns alone.
+            for cpu in [&cpu, &three] {
+                sweep("ids", || (), |()| group::factorize(cpu, keys, IdOrder::FirstSeen), |()| ());
+                sweep("unique", || (), |()| group::unique(cpu, keys, IdOrder::FirstSeen), |()| ());
+                sweep("distinct rows", || (), |()| group::wide::distinct_rows(cpu, keys), |()| ());
+            }
         }
         for right in [&keys[..2000], &keys[..]] {
             for kind in JoinKind::ALL {
@@ -309,6 +314,10 @@ fn threads_that_do_not_start_are_an_error() {
     if std::env::var_os(CHILD).is_some() {
         let starting = |error: &Error| matches!(error, Error::Device { doing, .. } if doing == "starting threads");
         assert!(Cpu::with_threads(2).is_err_and(|error| starting(&error)));
+        // The calling thread answers a few queries alone.
+        let table = HashTable::builder(Cuckoo::default()).build(&Cpu::of_caller(), &[1, 2, 3], &[4, 5, 6]);
+        let found = table.and_then(|table| table.contains(&[3, 9]));
+        assert_eq!(found.expect("no other thread is needed"), [true, false]);
         // The global pool: the device can be created, and returns an error at each use.
         for _ in 0..2 {
             let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &[4, 5, 6]);

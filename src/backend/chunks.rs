@@ -14,8 +14,8 @@ use super::{BufferOf, DeviceBuffer, HashBackend, Word, bitmap_words};
 use crate::error::{Error, Result};
 use crate::{memory, parallel, threads};
 
-/// Queries of a chunk: 4 MiB each way, long enough for a bus to run at its full rate. A multiple of 32, so that bitmaps
-/// of chunks join without shifting.
+/// Queries of a chunk: 4 or 8 MiB each way, long enough for a bus to run at its full rate. A multiple of 32, so that
+/// bitmaps of chunks join without shifting.
 pub const QUERIES_AT_ONCE: usize = 1 << 20;
 
 /// Queries whose answers the host buffers before it converts them.

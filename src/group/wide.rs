@@ -56,6 +56,7 @@ use super::groups::{aggregated_by, check_values, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted, sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
+use crate::Cpu;
 use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, HashBackend, Relational, Runs};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
@@ -77,24 +78,9 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder)
 /// # Errors
 /// As [`group::unique`](super::unique).
 #[doc(hidden)]
-pub fn distinct_rows<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K]) -> Result<Vec<u32>> {
+pub fn distinct_rows<K: Key>(cpu: &Cpu, keys: &[K]) -> Result<Vec<u32>> {
     Error::check_rows("rows", keys.len())?;
-    if let Some(cpu) = backend.host() {
-        return cpu.download(&cpu.distinct_rows(keys)?);
-    }
-    let (_, ids) = factorize(backend, keys, IdOrder::FirstSeen)?;
-    Ok(rows_of_new_ids(&ids))
-}
-
-/// The rows with an id that no row before them has; ids are in order of first occurrence.
-pub(crate) fn rows_of_new_ids(ids: &[u32]) -> Vec<u32> {
-    let mut next = 0;
-    let is_new = |&(_, &id): &(u32, &u32)| {
-        let is_new = id == next;
-        next += u32::from(is_new);
-        is_new
-    };
-    (0..).zip(ids).filter(is_new).map(|(row, _)| row).collect()
+    cpu.download(&cpu.distinct_rows(keys)?)
 }
 
 /// As [`group::unique_on`](super::unique_on).

@@ -10,7 +10,7 @@ use koel::{
 /// Pairs of a table: enough for several work-groups, and no more.
 const PAIRS: u32 = 600;
 /// Queries and words that are transferred through pinned slots: several pieces, and so several lanes.
-const MANY: u32 = 600_000;
+const MANY: u32 = 1_300_000;
 
 /// A repeatable operation. A failed run leaves everything as it was.
 pub trait Operation: Sized {

@@ -57,13 +57,13 @@ impl Slots {
 }
 
 /// The distinct keys of a column in order of first occurrence. Writes each row's number to `ids`, which has the length
-/// of the column or is empty. `None` if too many keys share their homes.
-pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
+/// of the column or is empty. `None` if there are more than `most` keys, or if too many of them share their homes.
+pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32], most: usize) -> Result<Option<Memory<K>>> {
     let (mut slots, mut unique, mut steps) = (Slots::new(SLOTS)?, memory::reserved(keys.len())?, 0);
     let mut ids = ids.iter_mut();
     for (row, &key) in keys.iter().enumerate() {
         let (at, mut number) = slots.of(&unique, key, &mut steps);
-        if steps > STEPS * (row + SLOTS) {
+        if steps > STEPS * (row + SLOTS) || unique.len() > most {
             return Ok(None);
         }
         if number == 0 {

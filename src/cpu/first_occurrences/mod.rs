@@ -15,8 +15,8 @@
 //! Threads write to one table in any order: the greatest `!row` does not depend on it. The cell of a key may depend on
 //! the order, but is not visible outside.
 //!
-//! If only the keys of a column are to be numbered, and it is short or there are few threads, one pass does it without
-//! these structures (`brief.rs`).
+//! If only the keys of a column are to be numbered, and it is short, or there are few threads and not too many keys,
+//! one pass does it without these structures (`brief.rs`).
 //!
 //! Why the rows are not partitioned first: partitioning writes each row once more. Cells are prefetched a block ahead,
 //! and one core waits for a hundred of them at once, which took less time than only the partitioning.

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{FirstOccurrences, Memory, alone, brief, estimate, grain};
+use super::{FirstOccurrences, Memory, RANGE, RANGE_A_ROW, alone, brief, estimate, grain, range};
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
 use crate::cpu::memory::{atomic_u32, copy};
@@ -19,13 +19,15 @@ use crate::cpu::primitives::Kept;
 use crate::cpu::relational::running_sums;
 use crate::cpu::{CHUNK, Cpu};
 use crate::error::Result;
-use crate::group::wide::rows_of_new_ids;
 use crate::parallel::{Per, any, collect, each, threads};
 use crate::scheme::Key;
 
 /// Rows of a front, and the approximate number of times that each of its keys must occur in it.
 const FRONT: usize = 1 << 16;
 const COPIES: usize = 16;
+/// The most rows of a column that one thread numbers, and about the most keys: their table takes 4 MiB.
+const BRIEF_ROWS: usize = 1 << 23;
+const BRIEF_KEYS: usize = 1 << 18;
 /// With fewer rows per key, on average, first rows are found by a lookup of each row.
 const ROWS_A_KEY: usize = 4;
 
@@ -203,8 +205,17 @@ impl Cpu {
     pub(crate) fn distinct_rows<K: Key>(&self, keys: &[K]) -> Result<Memory<u32>> {
         if self.is_brief(keys)? {
             let mut ids = self.unwritten(keys.len())?;
-            if self.in_one_pass(keys, ids.words_mut()?)?.is_some() {
-                return Memory::of(&rows_of_new_ids(ids.words()));
+            if let Some(unique) = self.in_one_pass(keys, ids.words_mut()?)? {
+                let mut rows = self.unwritten(unique.len())?;
+                let mut to = rows.words_mut()?.iter_mut();
+                let mut next = 0;
+                for (row, &id) in (0..).zip(ids.words()) {
+                    if id == next {
+                        next += 1;
+                        to.next().into_iter().for_each(|to| *to = row);
+                    }
+                }
+                return Ok(rows);
             }
         }
         if let Some(front) = self.front(keys)?
@@ -224,27 +235,38 @@ impl Cpu {
         .flatten()
     }
 
-    /// Whether one thread numbers a column in less time than all threads: if it is short or, with at most two threads,
-    /// if the table of its keys fits in a second-level cache. Fewer keys are numbered by the front of the column.
+    /// Whether one thread probably numbers a column in less time than all threads: if it is short or, with at most two
+    /// threads, if the table of its keys fits in a second-level cache. Keys of a short range need no table, and a long
+    /// column with few keys is numbered by its front.
     fn is_brief<K: Key>(&self, keys: &[K]) -> Result<bool> {
-        const FEWEST: usize = 1 << 12;
-        const MOST: usize = 1 << 18;
-        const ROWS: usize = 1 << 23;
-        let is_brief = || threads() <= 2 && (FEWEST..=MOST).contains(&estimate::distinct(keys));
-        Ok(alone(keys.len()) || keys.len() <= ROWS && self.run(is_brief)?)
+        let rows = keys.len();
+        if alone(rows) {
+            return Ok(true);
+        }
+        let is_brief = || {
+            let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64)).min(u32::MAX.into());
+            let of_front = estimate::distinct(&keys[..FRONT.min(rows)]);
+            // With more keys than `BRIEF_KEYS`, an eighth of the rows of a front have a key of another one.
+            threads() <= 2
+                && (rows < 4 * FRONT || of_front * COPIES > FRONT + FRONT / 4)
+                && of_front < FRONT - FRONT / 8
+                && range(keys, dense).is_none()
+        };
+        if rows <= BRIEF_ROWS { self.run(is_brief) } else { Ok(false) }
     }
 
     /// The distinct keys of a column and, if `ids` has its length, the number of each row; `None` if all threads need
-    /// less time.
+    /// less time, or if too many keys share their homes.
     fn brief<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
         if self.is_brief(keys)? { self.in_one_pass(keys, ids) } else { Ok(None) }
     }
 
-    /// As [`brief`](Self::brief), for columns of any length; `None` if too many keys share their homes.
+    /// As [`brief`](Self::brief), for columns that one thread numbers.
     fn in_one_pass<K: Key>(&self, keys: &[K], ids: &mut [u32]) -> Result<Option<Memory<K>>> {
-        let unique = brief::numbered(keys, ids)?;
+        let most = if alone(keys.len()) { keys.len() } else { 2 * BRIEF_KEYS };
+        let unique = brief::numbered(keys, ids, most)?;
         if unique.is_some() {
-            self.ledger().host("ids of a short column", keys.len());
+            self.ledger().host("ids by one thread", keys.len());
         }
         Ok(unique)
     }

@@ -162,14 +162,14 @@ fn attempts_with_chosen_keys_terminate() -> Result<()> {
 fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
     let share = |key: &u64| brief::home(*key) % brief::SLOTS == 7;
     let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
-    assert!(brief::numbered(&keys, &mut [])?.is_none());
-    assert!(brief::numbered(&keys[..50], &mut [])?.is_some());
+    assert!(brief::numbered(&keys, &mut [], usize::MAX)?.is_none());
+    assert!(brief::numbered(&keys[..50], &mut [], usize::MAX)?.is_some());
     check(&keys, None)?;
     // Few keys, of which the farthest from home occurs many times.
     let mut again = keys[..90].to_vec();
-    assert!(brief::numbered(&again, &mut [])?.is_some());
+    assert!(brief::numbered(&again, &mut [], usize::MAX)?.is_some());
     again.resize(size(ALONE).max(2000), keys[89]);
-    assert!(brief::numbered(&again, &mut [])?.is_none());
+    assert!(brief::numbered(&again, &mut [], usize::MAX)?.is_none());
     check(&again, None)?;
     // They follow cheap rows, after which the table has grown.
     let cheap = scattered(1).cycle().take(size(20_000)).chain(keys.iter().copied());

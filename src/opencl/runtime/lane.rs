@@ -33,11 +33,11 @@ pub(super) struct Lane<'a, Q: Word, A: Word> {
 struct Transfer<'a, T: Word> {
     /// A slot; `None` if the caller's memory is pinned.
     slot: Option<Slot>,
-    coming: Option<Coming<'a, T>>,
+    pending: Option<Pending<'a, T>>,
 }
 
 /// Pending results.
-enum Coming<'a, T: Word> {
+enum Pending<'a, T: Word> {
     /// To a slot, with their final destination.
     ToSlot(Column<'a, T>),
     /// To the caller's memory, with the event of the transfer.
@@ -53,8 +53,8 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
 
     /// Whether the host copies any column.
     pub(super) fn has_slots(&self) -> bool {
-        let found = self.found.as_ref().is_some_and(|way| way.slot.is_some());
-        self.queries.is_some() || found || self.words.iter().any(|way| way.slot.is_some())
+        let found = self.found.as_ref().is_some_and(|transfer| transfer.slot.is_some());
+        self.queries.is_some() || found || self.words.iter().any(|transfer| transfer.slot.is_some())
     }
 
     /// Waits until the results of its chunk have arrived, so that no transfer is pending.
@@ -77,8 +77,8 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
         let mut copy_results = || {
             found.iter_mut().try_for_each(Transfer::take_out)?;
             words.iter_mut().try_for_each(Transfer::take_out)?;
-            found.iter().zip(&mut next.found).for_each(|(way, to)| way.touch(to));
-            words.iter().zip(&mut next.words).for_each(|(way, to)| way.touch(&mut Column::Words(to)));
+            found.iter().zip(&mut next.found).for_each(|(transfer, to)| transfer.touch(to));
+            words.iter().zip(&mut next.words).for_each(|(transfer, to)| transfer.touch(&mut Column::Words(to)));
             Ok(())
         };
         let mut load = || {
@@ -136,11 +136,11 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
     ) -> Result<()> {
         let passed = self.passed.insert(device.mark().map_err(&failed)?);
         let Some(chunk) = &self.chunk else { return Ok(()) };
-        for ((way, to), from) in self.found.iter_mut().zip(answers.found).zip(&chunk.bits) {
-            way.fetch(device, to, from, down, passed, &failed)?;
+        for ((transfer, to), from) in self.found.iter_mut().zip(answers.found).zip(&chunk.bits) {
+            transfer.fetch(device, to, from, down, passed, &failed)?;
         }
-        for ((way, to), from) in self.words.iter_mut().zip(answers.words).zip(&chunk.words) {
-            way.fetch(device, Column::Words(to), from, down, passed, &failed)?;
+        for ((transfer, to), from) in self.words.iter_mut().zip(answers.words).zip(&chunk.words) {
+            transfer.fetch(device, Column::Words(to), from, down, passed, &failed)?;
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl<'a, Q: Word, A: Word> Lane<'a, Q, A> {
 
 impl<'a, T: Word> Transfer<'a, T> {
     fn new(slot: Option<Slot>) -> Self {
-        Transfer { slot, coming: None }
+        Transfer { slot, pending: None }
     }
 
     fn fetch(
@@ -164,12 +164,12 @@ impl<'a, T: Word> Transfer<'a, T> {
         let len = to.words();
         Error::check_length("a column of answers", from.len().min(len), len)?;
         let after = std::slice::from_ref(after);
-        self.coming = Some(match (self.slot.as_mut().and_then(Slot::pinned), to) {
-            (None, Column::Words(to)) => Coming::Straight(down.fetch(to, from, 0, after).map_err(failed)?),
+        self.pending = Some(match (self.slot.as_mut().and_then(Slot::pinned), to) {
+            (None, Column::Words(to)) => Pending::Straight(down.fetch(to, from, 0, after).map_err(failed)?),
             (None, Column::Flags(_)) => return Err(failed("flags without a slot".into())),
             (Some(slot), to) => {
                 down.fetch_pinned(slot, len, from, 0, after).map_err(failed)?;
-                Coming::ToSlot(to)
+                Pending::ToSlot(to)
             }
         });
         Ok(())
@@ -177,9 +177,9 @@ impl<'a, T: Word> Transfer<'a, T> {
 
     /// Waits for pending results.
     fn wait(&mut self) -> ocl::Result<()> {
-        match (&self.coming, self.slot.as_mut().and_then(Slot::pinned)) {
-            (Some(Coming::Straight(come)), _) => core::wait_for_event(come)?,
-            (Some(Coming::ToSlot(_)), Some(slot)) => slot.settle()?,
+        match (&self.pending, self.slot.as_mut().and_then(Slot::pinned)) {
+            (Some(Pending::Straight(arrived)), _) => core::wait_for_event(arrived)?,
+            (Some(Pending::ToSlot(_)), Some(slot)) => slot.settle()?,
             _ => {}
         }
         Ok(())
@@ -187,7 +187,8 @@ impl<'a, T: Word> Transfer<'a, T> {
 
     /// Copies results that have arrived to their destination.
     fn take_out(&mut self) -> ocl::Result<()> {
-        if let (Some(Coming::ToSlot(to)), Some(slot)) = (self.coming.take(), self.slot.as_mut().and_then(Slot::pinned))
+        if let (Some(Pending::ToSlot(to)), Some(slot)) =
+            (self.pending.take(), self.slot.as_mut().and_then(Slot::pinned))
         {
             let from = &slot.words()?[..to.words()];
             match to {

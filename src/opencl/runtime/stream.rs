@@ -11,7 +11,7 @@
 //! A [`Lane`] has a chunk on the device and a pinned slot for each of its columns. The calling thread enqueues the
 //! commands of each chunk, in order, and waits for the oldest results. A lane whose results have arrived belongs to a
 //! task, which copies them out of the slots, and the queries of a later chunk to their slot. Several tasks are pending
-//! at any time, so that no thread of the host falls asleep: waking one takes longer than a thread's share of a chunk.
+//! at any time, so that no thread of the host becomes idle: waking one takes longer than a thread's share of a chunk.
 //! If the caller's memory is pinned, no slots are used and the host copies nothing.
 //!
 //! ```text
@@ -88,7 +88,9 @@ impl OpenCl {
                 let (sender, receiver) = sync_channel(1);
                 let mut loaded = Loaded { lane, to: answers.next(rows.len()), rows, copied: Ok(()) };
                 let task = move || {
-                    loaded.copied = loaded.lane.copy(&queries, loaded.rows.clone(), &mut loaded.to);
+                    if has_slots {
+                        loaded.copied = loaded.lane.copy(&queries, loaded.rows.clone(), &mut loaded.to);
+                    }
                     // After an error, no one receives it.
                     let _ = sender.send(loaded);
                 };
