@@ -302,7 +302,8 @@ pub(super) fn each_piece<K: Width, V: Send>(
     for (piece, answers) in pieces {
         stop.check()?;
         // All keys have a word, so this does not fail; if it did, no key would be found.
-        let write = |first, to: &mut [K]| convert(to, &piece.slice(first, to.len())).unwrap_or_else(|_| to.fill(absent));
+        let write =
+            |first, to: &mut [K]| convert(to, &piece.slice(first, to.len())).unwrap_or_else(|_| to.fill(absent));
         let computed = Queries::Computed { len: piece.len(), write: &write };
         let words = K::borrowed(&piece).filter(|_| is_borrowed);
         query(words.map_or(computed, Queries::Words), answers)?;
