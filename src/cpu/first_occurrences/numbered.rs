@@ -246,7 +246,7 @@ impl Cpu {
         let is_brief = || {
             let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64)).min(u32::MAX.into());
             let of_front = estimate::distinct(&keys[..FRONT.min(rows)]);
-            // With more keys than `BRIEF_KEYS`, an eighth of the rows of a front have a key of another one.
+            // With more keys than `BRIEF_KEYS`, less than an eighth of the rows of a front repeat a key.
             threads() <= 2
                 && (rows < 4 * FRONT || of_front * COPIES > FRONT + FRONT / 4)
                 && of_front < FRONT - FRONT / 8

@@ -34,8 +34,8 @@ impl<'a, E: 'a> Batches<'a, E> {
     ///
     /// This applies to one key column of integers, dates, times or timestamps, whose ranges are those of the integers
     /// by which Arrow represents them; to unequal nulls; to inner, left, semi and anti joins; to one CPU; and to left
-    /// tables with several morsels per thread. In all other cases the ranges are ignored. Otherwise, keys outside their
-    /// range are an error ([`Error::KeyRange`](crate::Error::KeyRange)).
+    /// tables with several morsels per thread. In all other cases the ranges are ignored. If they are used, a key
+    /// outside its range is an error ([`Error::KeyRange`](crate::Error::KeyRange)).
     ///
     /// ```
     /// use std::sync::Arc;
