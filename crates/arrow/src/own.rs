@@ -42,7 +42,14 @@ impl Own {
         {
             return words;
         }
-        let limits = *self.limits.get_or_init(|| Limits::of(&self.column));
+        let limits = match self.limits.get() {
+            Some(limits) => *limits,
+            None => {
+                // Not within `get_or_init`: threads of the pool that wait there could not help to compute them.
+                let limits = Limits::of(&self.column);
+                *self.limits.get_or_init(|| limits)
+            }
+        };
         match &self.column.pieces[0].values {
             Values::I32(_) | Values::U32(_) => Words::Narrow(copied(left, limits, |word| word as u32).into()),
             _ => Words::Wide(copied(left, limits, |word| word).into()),
@@ -143,6 +150,22 @@ mod tests {
 
     fn limits(array: ArrayRef) -> Limits {
         Limits::of(&leaves("k", array.data_type(), std::slice::from_ref(&array)).expect("integers")[0])
+    }
+
+    /// A thread of the pool must not wait for a thread outside of it that needs the pool.
+    #[test]
+    fn threads_inside_and_outside_of_the_pool_encode_at_once() {
+        let leaf = |array: ArrayRef| leaves("k", &array.data_type().clone(), &[array]).expect("integers").remove(0);
+        let right = leaf(Arc::new(Int64Array::from_iter_values(0..1 << 18)));
+        let left = leaf(Arc::new(Int64Array::from(vec![Some(7), None, Some(-1)])));
+        for _ in 0..200 {
+            let (own, _) = Own::of(&right).expect("a column without nulls");
+            let encode = || assert!(matches!(own.encode(&left), Words::Wide(words) if words[0] == 7));
+            rayon::in_place_scope(|scope| {
+                (0..2 * rayon::current_num_threads()).for_each(|_| scope.spawn(|_| encode()));
+                encode();
+            });
+        }
     }
 
     #[test]
