@@ -12,17 +12,16 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use arrow_array::types::*;
-use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, PrimitiveArray, RecordBatch, UInt32Array, UInt64Array,
-};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, PrimitiveArray, RecordBatch, UInt64Array};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use koel::{Aggregate, Any, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::external::merged;
-use crate::group::{Factorized, NullKeys, distinct, factorize};
+use crate::group::{Factorized, NullKeys, distinct};
+use crate::groups::{GroupColumn, Groups};
 use crate::keys::{Column, Keys};
 use crate::values::{Numbers, Values, best_rows, exact_sums, extremes, last_rows, present};
 use crate::written::mapped;
@@ -117,8 +116,17 @@ impl Aggregation {
         self
     }
 
-    fn is_count_of_rows(&self) -> bool {
+    pub(crate) fn is_count_of_rows(&self) -> bool {
         self.column.is_none() && self.function == Function::Count
+    }
+
+    /// Whether only the first row of each group is needed.
+    pub(crate) fn is_first(&self) -> bool {
+        self.function == Function::First
+    }
+
+    pub(crate) fn column(&self) -> Option<&Column> {
+        self.column.as_ref()
     }
 
     /// The name of the resulting column.
@@ -157,47 +165,7 @@ pub fn group_by(
     order: IdOrder,
     nulls: NullKeys,
 ) -> Result<RecordBatch> {
-    grouped(device, keys, aggregations, order, nulls, Column::take_wide)
-}
-
-/// Takes rows of a column by number.
-type Take = fn(&Column, &UInt32Array) -> Result<ArrayRef>;
-
-/// As [`group_by`], with columns created by `take`. With [`Column::take`], all batches have the same schema, whatever
-/// their rows.
-pub(crate) fn grouped(
-    device: &Any,
-    keys: &Keys,
-    aggregations: &[Aggregation],
-    order: IdOrder,
-    nulls: NullKeys,
-    take: Take,
-) -> Result<RecordBatch> {
-    let columns = aggregations.iter().filter_map(|aggregation| aggregation.column.as_ref());
-    if let Some(column) = columns.into_iter().find(|column| column.len() != keys.len()) {
-        return Err(Error::Uneven { column: column.name().into(), rows: column.len(), expected: keys.len() });
-    }
-    let groups = factorize(device, keys, order, nulls)?;
-    let mut fields = Vec::new();
-    let mut arrays = keys.columns().iter().map(|column| take(column, &groups.rows)).collect::<Result<Vec<_>>>()?;
-    for (column, array) in keys.columns().iter().zip(&arrays) {
-        fields.push(Field::new(column.name(), array.data_type().clone(), true));
-    }
-    // If values are added up, the same pass counts the rows.
-    let counted = OnceCell::new();
-    let rows = aggregations.iter().any(Aggregation::is_count_of_rows).then_some(&counted);
-    let (of_columns, of_rows): (Vec<_>, Vec<_>) =
-        aggregations.iter().enumerate().partition(|(_, aggregation)| !aggregation.is_count_of_rows());
-    let mut found = Vec::with_capacity(aggregations.len());
-    for (place, aggregation) in of_columns.into_iter().chain(of_rows) {
-        found.push((place, &aggregation.name, aggregated(device, &groups, aggregation, rows, take)?));
-    }
-    found.sort_unstable_by_key(|&(place, ..)| place);
-    for (_, name, array) in found {
-        fields.push(Field::new(name, array.data_type().clone(), true));
-        arrays.push(array);
-    }
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    Groups::of(device, keys, aggregations, order, nulls)?.batch(Column::take_wide)
 }
 
 /// An aggregate of each group. `rows` receives the number of rows of each group, if it is requested.
@@ -206,27 +174,26 @@ pub(crate) fn aggregated(
     groups: &Factorized,
     aggregation: &Aggregation,
     rows: Option<&OnceCell<Vec<u32>>>,
-    take: Take,
-) -> Result<ArrayRef> {
+) -> Result<GroupColumn> {
     let ids = groups.codes.values();
     let Some(column) = &aggregation.column else {
         if !aggregation.is_count_of_rows() {
-            return Ok(Arc::new(groups.rows.clone()));
+            return Ok(GroupColumn::of(groups.rows.clone()));
         }
         let counts = match rows.and_then(OnceCell::get) {
             Some(counts) => mapped(counts, i64::from),
             None => counts(device, ids, groups.len())?,
         };
-        return Ok(Arc::new(Int64Array::from(counts)));
+        return Ok(GroupColumn::of(Int64Array::from(counts)));
     };
     match aggregation.function {
         Function::Count => {
             let there = present(column, ids).ids;
-            return Ok(Arc::new(Int64Array::from(counts(device, &there, groups.len())?)));
+            return Ok(GroupColumn::of(Int64Array::from(counts(device, &there, groups.len())?)));
         }
-        Function::First => return take(column, &groups.rows),
-        Function::Last => return take(column, &last_rows(ids, groups.len())),
-        Function::ExactSum => return merged(column, groups),
+        Function::First => return Ok(GroupColumn::rows(column, groups.rows.clone())),
+        Function::Last => return Ok(GroupColumn::rows(column, last_rows(ids, groups.len()))),
+        Function::ExactSum => return Ok(GroupColumn::Values(merged(column, groups)?)),
         Function::DistinctCount => {
             let pairs = Keys::new(vec![Column::new("", Arc::new(groups.codes.clone())), column.clone()])?;
             // A struct that contains a null counts as a value; a null struct does not.
@@ -234,14 +201,14 @@ pub(crate) fn aggregated(
             let is_there = column.is_there();
             let there = rows.values().iter().filter(|&&row| is_there(row));
             let ids: Vec<u32> = there.map(|&row| ids[row as usize]).collect();
-            return Ok(Arc::new(Int64Array::from(counts(device, &ids, groups.len())?)));
+            return Ok(GroupColumn::of(Int64Array::from(counts(device, &ids, groups.len())?)));
         }
         _ => (),
     }
     let values = Values::of(column, ids);
     // If there are nulls, the pass over the values does not count all rows.
     let rows = rows.filter(|rows| !values.has_nulls && rows.get().is_none());
-    Job { device, groups, column, function: aggregation.function, rows, take }.run(values)
+    Job { device, groups, column, function: aggregation.function, rows }.run(values)
 }
 
 struct Job<'a> {
@@ -251,11 +218,10 @@ struct Job<'a> {
     function: Function,
     /// Receives the number of rows of each group, if it is requested.
     rows: Option<&'a OnceCell<Vec<u32>>>,
-    take: Take,
 }
 
 impl Job<'_> {
-    fn run(&self, values: Values<'_>) -> Result<ArrayRef> {
+    fn run(&self, values: Values<'_>) -> Result<GroupColumn> {
         let ids = &values.ids[..];
         // The means of decimals are computed on the host, and need the counts.
         let is_counted =
@@ -264,22 +230,23 @@ impl Job<'_> {
         // A group that has only nulls has no value, so its result is null.
         let nulls = counts.as_ref().map(|counts| NullBuffer::from_iter(counts.iter().map(|&count| count > 0)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-        match (self.function, &values.numbers) {
-            (Function::Sum, numbers) if self.may_be_added() => self.sum(ids, numbers, nulls),
+        let values = match (self.function, &values.numbers) {
+            (Function::Sum, numbers) if self.may_be_added() => self.sum(ids, numbers, nulls)?,
             (Function::Mean, numbers) if self.may_be_added() => {
                 let means = self.means(ids, numbers, counts.as_deref().unwrap_or(&[]))?;
-                Ok(Arc::new(Float64Array::new(means.into(), nulls)))
+                Arc::new(Float64Array::new(means.into(), nulls))
             }
             (Function::Min | Function::Max, numbers) if self.is_boolean() || matches!(numbers, Numbers::Other) => {
                 let greatest = self.function == Function::Max;
-                match best_rows(self.column, self.groups.codes.values(), self.groups.len(), greatest) {
-                    Some(rows) => (self.take)(self.column, &rows),
+                return match best_rows(self.column, self.groups.codes.values(), self.groups.len(), greatest) {
+                    Some(rows) => Ok(GroupColumn::rows(self.column, rows)),
                     None => Err(self.unsupported("cast it to a type of numbers or text")),
-                }
+                };
             }
-            (Function::Min | Function::Max, numbers) => self.extreme(ids, numbers, nulls),
-            _ => Err(self.unsupported("cast it to Int64, Decimal128 or Float64")),
-        }
+            (Function::Min | Function::Max, numbers) => self.extreme(ids, numbers, nulls)?,
+            _ => return Err(self.unsupported("cast it to Int64, Decimal128 or Float64")),
+        };
+        Ok(GroupColumn::Values(values))
     }
 
     fn unsupported(&self, advice: &'static str) -> Error {

@@ -77,6 +77,7 @@ mod error;
 pub mod external;
 mod finder;
 mod group;
+mod groups;
 mod join;
 mod keys;
 mod kind;

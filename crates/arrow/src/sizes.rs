@@ -69,6 +69,24 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
         DataType::Utf8View => add_views(array.as_string_view().views(), array.nulls(), of_rows),
         DataType::BinaryView => add_views(array.as_binary_view().views(), array.nulls(), of_rows),
         fixed if is_fixed(fixed) => (),
+        DataType::Dictionary(..) => {
+            let (dictionary, nulls) = (array.as_any_dictionary(), array.nulls());
+            let values = dictionary.values();
+            if values.is_empty() {
+                return;
+            }
+            let few = values.len() <= of_rows.len();
+            let mut of_values = vec![0; if few { values.len() } else { 0 }];
+            if few {
+                add_contents(values, &mut of_values);
+            }
+            let of_value = |value: usize| u32::try_from(content(values, value..value + 1)).unwrap_or(u32::MAX);
+            for (row, (of_row, key)) in of_rows.iter_mut().zip(dictionary.normalized_keys()).enumerate() {
+                if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+                    *of_row = of_row.saturating_add(of_values.get(key).copied().unwrap_or_else(|| of_value(key)));
+                }
+            }
+        }
         _ => {
             for (row, of_row) in of_rows.iter_mut().enumerate() {
                 *of_row = of_row.saturating_add(u32::try_from(content(array, row..row + 1)).unwrap_or(u32::MAX));

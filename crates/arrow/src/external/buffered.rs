@@ -35,9 +35,9 @@ const MOST_SHORT: usize = 256;
 
 impl Buffered {
     /// Adds rows that have this number of bytes.
-    fn push(&mut self, batch: RecordBatch, bytes: u64) -> Result<()> {
+    fn push(&mut self, batch: RecordBatch, bytes: u64, limit: &Limit) -> Result<()> {
         // A slice of a much larger batch would keep the whole batch in memory.
-        let is_part = batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
+        let is_part = limit.is_set() && batch.get_array_memory_size() as u64 > 2 * bytes + SMALL;
         self.rows += batch.num_rows() as u64;
         self.bytes += bytes;
         self.short = if bytes < SHORT { self.short + 1 } else { 0 };
@@ -77,7 +77,7 @@ pub(super) fn buffer_or_partition<E: From<Error> + Send>(
                 parts.partition(side, &with_numbers(&side.schema, &batch, first)?, hashing)?;
             }
             Collected::Buffered(buffered) => {
-                buffered.push(batch, bytes)?;
+                buffered.push(batch, bytes, limit)?;
                 if !limit.fits(buffered.rows, buffered.bytes) {
                     watch(Stage::Partitioning);
                     let mut parts = Parts::new(limit)?;
@@ -109,7 +109,7 @@ mod tests {
         let mut first = 0;
         for rows in std::iter::repeat_n(3, 700).chain([5000]).chain(std::iter::repeat_n(1, 300)) {
             let column: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows));
-            buffered.push(RecordBatch::try_from_iter([("a", column)])?, 8 * rows as u64)?;
+            buffered.push(RecordBatch::try_from_iter([("a", column)])?, 8 * rows as u64, &Limit::new(1 << 30))?;
             first += rows;
         }
         assert!(buffered.batches.len() < 300, "{}", buffered.batches.len());

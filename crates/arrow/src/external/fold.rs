@@ -25,10 +25,11 @@ use super::parts::numbers;
 use super::spill::copied;
 use super::sums::Sums;
 use super::{Side, batch_of};
-use crate::aggregate::{Aggregation, Function, grouped};
+use crate::aggregate::{Aggregation, Function};
 use crate::canonical::canonical;
 use crate::error::Result;
 use crate::group::{NO_GROUP, NullKeys, distinct, factorize};
+use crate::groups::Groups;
 use crate::keys::{Column, Keys};
 use crate::values::{Values, present};
 
@@ -190,7 +191,7 @@ impl<'a> Fold<'a> {
         let mut wanted: Vec<Aggregation> =
             heads.iter().map(|head| Aggregation::new(Function::First, head.clone())).collect();
         wanted.extend(others.into_iter().map(|(function, column)| Aggregation::new(function, column)));
-        grouped(self.grouping.device, &keys, &wanted, IdOrder::Ascending, nulls, Column::take)
+        Groups::of(self.grouping.device, &keys, &wanted, IdOrder::Ascending, nulls)?.batch(Column::take)
     }
 }
 

@@ -24,7 +24,7 @@ use super::buffered::{Collected, buffer_or_partition};
 use super::devices::some;
 use super::grouping::{Grouping, Job, without_number};
 use super::hash::Hashing;
-use super::merge::{Order, ROWS, merged, merged_in_memory};
+use super::merge::{Order, merged, merged_in_memory};
 use super::preaggregate::Plan;
 use super::spill::Spill;
 use super::{Batches, Limit, Side, Stage, sorted, without_numbers};
@@ -106,7 +106,7 @@ impl GroupBy<'_> {
     /// # Errors
     /// As [`group_by`](crate::group_by); [`Error::Arrow`] for a column that does not exist.
     pub fn schema(&self, of: &SchemaRef) -> Result<SchemaRef> {
-        let side = Side::new(of, self.by.to_vec())?;
+        let side = Side::new(of, self.by.to_vec(), self.limit)?;
         let devices = some(self.devices)?;
         Ok(without_number(&self.grouping(&devices[0]).numbered(&side, Vec::new())?.schema()))
     }
@@ -131,12 +131,12 @@ impl GroupBy<'_> {
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
         let plan = self.plan(&table.schema);
-        let Some(plan) = plan else { return self.run_rows(table, None, take) };
+        let Some(plan) = plan else { return self.run_rows(table, take) };
         let schema = self.schema(&table.schema)?;
         let by: Vec<usize> = (0..self.by.len()).collect();
         let merge = GroupBy { by: &by, aggregates: &plan.merge, ..*self };
         let of_morsels = plan.morsels(table);
-        let grouped = merge.run_rows(of_morsels, Some(&plan), |groups| take(plan.finish(&groups, &schema)?))?;
+        let grouped = merge.all(of_morsels, Some(&plan), |groups| take(plan.finish(&groups, &schema)?))?;
         Ok(Grouped { rows: plan.rows(), ..grouped })
     }
 
@@ -148,7 +148,8 @@ impl GroupBy<'_> {
     }
 
     /// Whether the groups of tables like this sample take much less memory than their rows: this requires that groups
-    /// are computed while rows are read, and have three rows or more on average.
+    /// are computed while rows are read, and have three rows or more on average. If not,
+    /// [`run_rows`](Self::run_rows) is faster than [`run`](Self::run).
     ///
     /// # Errors
     /// As [`factorize`](crate::factorize).
@@ -159,14 +160,27 @@ impl GroupBy<'_> {
         }
     }
 
-    /// As [`run`](Self::run), without grouping morsels first. If the rows are groups of morsels, `plan` is their plan.
-    fn run_rows<E: From<Error> + Send>(
+    /// As [`run`](Self::run), but morsels are not grouped first: this takes less memory and time if most keys have only
+    /// one or two rows.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_rows<E: From<Error> + Send>(
+        &self,
+        table: Batches<'_, E>,
+        take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Grouped, E> {
+        self.all(table, None, take)
+    }
+
+    /// Groups rows. If they are groups of morsels, `plan` is their plan.
+    fn all<E: From<Error> + Send>(
         &self,
         table: Batches<'_, E>,
         plan: Option<&Plan<'_>>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<Grouped, E> {
-        let (side, devices) = (Side::new(&table.schema, self.by.to_vec())?, some(self.devices)?);
+        let (side, devices) = (Side::new(&table.schema, self.by.to_vec(), self.limit)?, some(self.devices)?);
         let grouping = self.grouping(&devices[0]);
         let schema = grouping.numbered(&side, Vec::new())?.schema();
         let plain = without_number(&schema);
@@ -175,7 +189,7 @@ impl GroupBy<'_> {
             groups += batch.num_rows() as u64;
             take(batch)
         };
-        let mut take_numbered = |batch: RecordBatch| take(without_numbers(&plain, &batch)?);
+        let take_numbered = |batch: RecordBatch| take(without_numbers(&plain, &batch)?);
         let limit = self.limit.of(devices, self.aggregates.len()).numbered();
         let each = self.limit.each(devices, self.aggregates.len());
         let hashing = Hashing::new(match self.nulls {
@@ -190,13 +204,12 @@ impl GroupBy<'_> {
                     drop(buffered);
                     found.into_iter().try_for_each(take)?;
                 } else {
-                    let devices = if buffered.rows < WORTH_DEVICES { &devices[..1] } else { devices };
-                    let found = grouping.in_memory(devices, &side, buffered, hashing)?;
-                    match &found[..] {
-                        [all] => (0..all.num_rows())
-                            .step_by(ROWS)
-                            .try_for_each(|start| take_numbered(all.slice(start, ROWS.min(all.num_rows() - start))))?,
-                        _ => merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take_numbered)?,
+                    match devices {
+                        [_, _, ..] if buffered.rows >= WORTH_DEVICES => {
+                            let found = grouping.in_memory(devices, &side, buffered, hashing)?;
+                            merged_in_memory(found, &schema, &self.in_order(&schema)?, &limit, take_numbered)?;
+                        }
+                        _ => grouping.whole(&side, buffered.batches, &plain, &limit, take)?,
                     }
                 }
             }

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! part      in memory if it fits; otherwise partitioned again; rows of one key are aggregated in pieces (fold.rs)
+//! whole     a table in memory, on one device
 //! pieces    of a table in memory: rows partitioned by key, one piece per device
 //! ```
 //!
 //! The last column of groups is the number of their first row, by which they are sorted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -15,18 +17,20 @@ use koel::{Any, IdOrder};
 use rayon::prelude::*;
 
 use super::buffered::Buffered;
-use super::devices::{Emit, Work, shared_out};
+use super::devices::{Emit, Stop, Work, shared_out};
 use super::fold::Fold;
 use super::group::{GroupBy, Of};
 use super::hash::Hashing;
-use super::merge::{Run, write};
+use super::merge::{ROWS, Run, write};
+use super::ordered::{Ahead, Input, in_order};
 use super::parts::{Parts, batched, numbers};
-use super::right::LARGE;
+use super::right::{LARGE, may_stay};
 use super::spill::Spill;
-use super::{Batches, Limit, Side, memory, without_numbers};
-use crate::aggregate::{Aggregation, Function, grouped};
+use super::{Batches, Limit, MorselOf, Side, batch_of, first_number, memory, without_numbers};
+use crate::aggregate::{Aggregation, Function};
 use crate::error::{Error, Result};
 use crate::group::NullKeys;
+use crate::groups::Groups;
 use crate::keys::{Column, Keys};
 use crate::take::take_batch;
 
@@ -46,40 +50,65 @@ impl<'a> Grouping<'a> {
         Grouping { device, ..self }
     }
 
-    /// The groups of these rows, with the numbers of their first rows.
+    /// The groups of numbered rows, with the numbers of their first rows.
     pub(super) fn numbered(&self, side: &Side, batches: Vec<RecordBatch>) -> Result<RecordBatch> {
-        // Large pieces need not be concatenated, except those of text, whose rows are looked up one by one.
+        self.groups(side, &side.schema, batches)?.batch(Column::take)
+    }
+
+    /// Groups a table in memory, and calls `take` with the groups in batches, which have this schema. All threads
+    /// create batches, and the calling thread calls `take`.
+    pub(super) fn whole<E: From<Error> + Send>(
+        &self,
+        side: &Side,
+        batches: Vec<RecordBatch>,
+        schema: &SchemaRef,
+        limit: &Limit,
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let groups = self.groups(side, &side.unnumbered, batches)?;
+        let pieces = (0..groups.len()).step_by(ROWS).map(|start| start..groups.len().min(start + ROWS));
+        let mut morsels = pieces.map(|piece| {
+            let morsel: MorselOf<'_, E, Range<usize>> = Box::new(move |take| take(piece));
+            Ok(morsel)
+        });
+        let work =
+            |piece: &Range<usize>, emit: Emit<'_, RecordBatch>| emit_groups(&groups, piece.clone(), schema, emit);
+        in_order(&mut morsels, Ahead::of(limit)?, &work, &mut |batch, _| take(batch)).map(drop)
+    }
+
+    /// The groups of rows with this schema: that of numbered rows, or of rows without numbers.
+    fn groups(&self, side: &Side, schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<Groups> {
+        // Large pieces need not be concatenated.
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let are_large = rows / batches.len().max(1) >= LARGE;
-        let stays = |at: usize| {
-            let is_plain = side.schema.field(at).data_type().is_primitive();
-            are_large && (is_plain || !side.keys.contains(&at) && !side.schema.field(at).data_type().is_nested())
-        };
-        let columns = side.columns_in_pieces(batches, &stays)?;
+        let stays = |at: usize| are_large && may_stay(schema.field(at).data_type());
+        let mut columns = side.columns_in_pieces(schema, batches, &stays)?;
+        let numbers = columns.split_off(side.unnumbered.fields().len()).pop();
         let keys = Keys::new(self.by.iter().map(|&key| columns[key].clone()).collect())?;
-        let numbers = columns.last().cloned();
         let aggregation = |of: &Of| {
             let Some(at) = of.column else { return Ok(Aggregation::rows().named(&of.name)) };
-            // The last column has the row numbers.
-            match columns.split_last().and_then(|(_, columns)| columns.get(at)) {
+            match columns.get(at) {
                 Some(column) => Ok(Aggregation::new(of.function, column.clone()).named(&of.name)),
-                None => Err(Error::Arrow(ArrowError::SchemaError(format!("column {at} of {}", columns.len() - 1)))),
+                None => Err(Error::Arrow(ArrowError::SchemaError(format!("column {at} of {}", columns.len())))),
             }
         };
         let mut wanted = self.aggregates.iter().map(aggregation).collect::<Result<Vec<_>>>()?;
         wanted.extend(numbers.iter().map(|numbers| Aggregation::new(Function::First, numbers.clone()).named("")));
         drop(columns);
-        let groups = grouped(self.device, &keys, &wanted, self.order, self.nulls, Column::take);
-        groups.map_err(|error| match (error, &numbers) {
-            (Error::Overflow { column, row, sum }, Some(numbers)) => {
-                let row = number_of(numbers, row).unwrap_or(row);
+        let groups = Groups::of(self.device, &keys, &wanted, self.order, self.nulls);
+        groups.map_err(|error| match error {
+            Error::Overflow { column, row, sum } => {
+                let row = match &numbers {
+                    Some(numbers) => number_of(numbers, row).unwrap_or(row),
+                    None => first_number() as usize + row,
+                };
                 Error::Overflow { column, row, sum }
             }
-            (error, _) => error,
+            error => error,
         })
     }
 
-    /// Groups a table in memory; each device groups the rows of some of the keys.
+    /// Groups a table in memory on several devices; each groups the rows of some of the keys.
     pub(super) fn in_memory(
         &self,
         devices: &[Any],
@@ -88,10 +117,7 @@ impl<'a> Grouping<'a> {
         hashing: Hashing,
     ) -> Result<Vec<RecordBatch>> {
         let batches = buffered.numbered(side).collect::<Result<_>>()?;
-        let pieces = match devices {
-            [_] => vec![batches],
-            _ => partitioned(batches, side, hashing, devices.len())?,
-        };
+        let pieces = partitioned(batches, side, hashing, devices.len())?;
         let (mut all, mut overflow) = (Vec::with_capacity(pieces.len()), Overflow::default());
         let on_each = Work {
             begin: &|device| Ok(self.on(device)),
@@ -147,6 +173,25 @@ impl<'a> Grouping<'a> {
         })?;
         overflow.check()?;
         Ok(runs)
+    }
+}
+
+/// Emits these groups in a batch, or in several if they are too long for one: text of a batch is limited to 2 GiB per
+/// column.
+fn emit_groups(
+    groups: &Groups,
+    piece: Range<usize>,
+    schema: &SchemaRef,
+    emit: Emit<'_, RecordBatch>,
+) -> std::result::Result<(), Stop> {
+    match groups.some(piece.clone()) {
+        Ok(columns) => emit(batch_of(schema, columns, piece.len())?),
+        Err(error) if error.is_too_long() && piece.len() > 1 => {
+            let middle = piece.start + piece.len() / 2;
+            emit_groups(groups, piece.start..middle, schema, emit)?;
+            emit_groups(groups, middle..piece.end, schema, emit)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -212,6 +257,13 @@ impl Overflow {
 
     fn check(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// A range of groups.
+impl Input for Range<usize> {
+    fn rows(&self) -> usize {
+        self.len()
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use koel::Any;
+use koel::backend::DeviceKind;
+use koel::{Any, HashBackend};
 
 use super::devices::Emit;
 use super::ordered::{Ahead, in_order};
@@ -41,8 +42,8 @@ impl IsIn<'_> {
     /// Calls `take` with the batches of a table, in order. Each batch has an additional last column that is true if the
     /// key of the row is among the keys of the other table. Returns the numbers of rows and of keys.
     ///
-    /// Cost: an index of all keys, and a lookup per row. All threads of rayon's pool run morsels and look up rows; the
-    /// calling thread calls `take` and the iterators of the tables.
+    /// Cost: an index of all keys, and a lookup per row. On a CPU, all threads of rayon's pool run morsels and look up
+    /// rows; on other devices, the calling thread does. It also calls `take` and the iterators of the tables.
     ///
     /// # Errors
     /// As [`is_in`](crate::is_in), [`Error::KeyRange`](crate::Error::KeyRange), [`Error::Arrow`] for a column that does
@@ -55,7 +56,9 @@ impl IsIn<'_> {
     ) -> std::result::Result<[u64; 2], E> {
         let schema = self.schema(&table.schema);
         let (by, key) = self.on.iter().copied().unzip();
-        let (side, key_side) = (Side::new(&table.schema, by)?, Side::new(&keys.schema, key)?);
+        // Nothing is spilled, so columns keep their types.
+        let (side, key_side) =
+            (Side::new(&table.schema, by, &Limit::none())?, Side::new(&keys.schema, key, &Limit::none())?);
         let marked = |batch: &RecordBatch, marks: BooleanArray| -> Result<RecordBatch> {
             let columns = batch.columns().iter().cloned().chain([Arc::new(marks) as _]).collect();
             batch_of(&schema, columns, batch.num_rows())
@@ -71,6 +74,15 @@ impl IsIn<'_> {
         }
         let keys = self.keys(&key_side, keys)?;
         let index = RightKeys::new(self.device, &keys, self.nulls)?;
+        if self.device.info().kind != DeviceKind::Cpu {
+            let (mut rows, bytes) = (0, limit.device_bytes());
+            for batch in side.gathered(table, bytes, bytes) {
+                let batch = batch?;
+                rows += batch.num_rows() as u64;
+                take(marked(&batch, index.mark(&side.keys_of(&batch)?)?)?)?;
+            }
+            return Ok([rows, keys.len() as u64]);
+        }
         let work =
             |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| emit(marked(batch, index.mark(&side.keys_of(batch)?)?)?);
         let rows = in_order(&mut table.morsels, Ahead::of(self.limit)?, &work, &mut |batch, _| take(batch))?;

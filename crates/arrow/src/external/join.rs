@@ -12,13 +12,12 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use koel::backend::DeviceKind;
 use koel::{Any, HashBackend, JoinKind};
 
 use super::buffered::{Collected, buffer_or_partition};
 use super::devices::{Emit, Work, shared_out, some};
-use super::flat::result_type;
 use super::hash::Hashing;
 use super::merge::{Order, merged};
 use super::pair::{Pairing, Results, Runs};
@@ -28,7 +27,9 @@ use super::windows::{LeftBatch, Windows};
 use super::{Batches, Limit, Side, Stage, without_numbers};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::kind::{check_kinds, common_scales};
+use crate::kind::{check_kinds, check_types, common_scales};
+use crate::plain::plain_type;
+use crate::prepared::PreparedJoin;
 
 /// A column of the result of a join, given by its index in one of the sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum Output {
     /// A right column.
     Right(usize),
     /// The key column with this number: of the left row, or of the right row if there is no left row. Both columns must
-    /// have the same type.
+    /// have the same type, apart from dictionaries, which are replaced by their values.
     Key(usize),
 }
 
@@ -112,7 +113,7 @@ impl Join<'_> {
     pub fn schema(&self, left: &Schema, right: &Schema) -> Result<SchemaRef> {
         let wrong = |what: String| Error::Arrow(ArrowError::SchemaError(what));
         let field = |of: &Schema, at: usize| match of.fields().get(at) {
-            Some(field) => Ok(Arc::new(plain(field))),
+            Some(field) => Ok(self.field(field)),
             None => Err(wrong(format!("column {at} of {}", of.fields().len()))),
         };
         let fields = self.columns.iter().map(|column| match *column {
@@ -122,13 +123,63 @@ impl Join<'_> {
             Output::Key(number) => {
                 let &(own, other) = self.on.get(number).ok_or_else(|| wrong(format!("key {number}")))?;
                 let (own, other) = (field(left, own)?, field(right, other)?);
-                match own.data_type() == other.data_type() {
-                    true => Ok(own),
+                let of = plain_type(own.data_type());
+                match of == plain_type(other.data_type()) {
+                    true => Ok(Arc::new(own.as_ref().clone().with_data_type(of))),
                     false => Err(wrong(format!("a column of keys of {} and {}", own.data_type(), other.data_type()))),
                 }
             }
         });
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+    }
+
+    /// As [`run`](Self::run), with the prepared right side of joins. The join works on its device, and compares its key
+    /// columns with the left ones of `on`, in their order. Right columns are those of its schema.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); [`koel::Error::InvalidParameter`] for right and full joins.
+    pub fn run_prepared<E: From<Error> + Send>(
+        &self,
+        left: Batches<'_, E>,
+        right: &PreparedJoin,
+        mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
+    ) -> std::result::Result<JoinedRows, E> {
+        if self.how.keeps_right() {
+            let (given, advice) = (self.how.to_string(), "join the right table itself");
+            return Err(Error::from(koel::Error::InvalidParameter { what: "prepared join", given, advice }).into());
+        }
+        let schema = self.schema(&left.schema, right.schema())?;
+        let left_side = Side::new(&left.schema, self.on.iter().map(|&(own, _)| own).collect(), self.limit)?;
+        let left_keys = left_side.keys_of(&RecordBatch::new_empty(Arc::clone(&left_side.unnumbered)))?;
+        check_types(&left_keys, right.keys())?;
+        let devices = std::slice::from_ref(right.device());
+        let mut pairing = Pairing::new(self, schema, self.limit.each(devices, 0), Hashing::new(self.nulls));
+        let rows = RightRows::prepared(right);
+        let (indexed, mut joined) = (Indexed::with(&rows, right.index()), 0);
+        let mut take = |batch: RecordBatch| {
+            joined += batch.num_rows() as u64;
+            take(batch)
+        };
+        let left = match right.device().info().kind {
+            DeviceKind::Cpu => pairing.streamed(&left_side, left, &indexed, &mut take)?,
+            _ => {
+                pairing.on_gpu();
+                let (mut rows, bytes) = (0, pairing.limit.device_bytes());
+                for batch in left_side.gathered(left, pairing.limit.batch_bytes(), bytes) {
+                    let batch = batch?;
+                    rows += batch.num_rows() as u64;
+                    pairing.whole(&left_side, batch, &indexed, &mut take)?;
+                }
+                rows
+            }
+        };
+        Ok(JoinedRows { left, right: right.len() as u64, joined, spilled: 0 })
+    }
+
+    /// A field of the result. It is nullable, because any row of an outer join may be null.
+    fn field(&self, field: &Field) -> Arc<Field> {
+        let data_type = self.limit.result_type(field.data_type());
+        Arc::new(field.clone().with_data_type(data_type).with_nullable(true))
     }
 
     /// Joins two tables, and calls `take` with the result in batches, ordered by left row, then by right row. The
@@ -154,8 +205,8 @@ impl Join<'_> {
     ) -> std::result::Result<JoinedRows, E> {
         let schema = self.schema(&left.schema, &right.schema)?;
         let (left_keys, right_keys) = self.on.iter().copied().unzip();
-        let mut left_side = Side::new(&left.schema, left_keys)?;
-        let mut right_side = Side::new(&right.schema, right_keys)?;
+        let mut left_side = Side::new(&left.schema, left_keys, self.limit)?;
+        let mut right_side = Side::new(&right.schema, right_keys, self.limit)?;
         let keys = |side: &Side| side.keys_of(&RecordBatch::new_empty(Arc::clone(&side.unnumbered)));
         let (left_keys, right_keys) = (keys(&left_side)?, keys(&right_side)?);
         check_kinds(&left_keys, &right_keys)?;
@@ -187,6 +238,10 @@ impl Join<'_> {
             Collected::Buffered(buffered) => {
                 let rows = RightRows::new(&right_side, buffered.batches, &pairing.shown(false))?;
                 let is_on_cpu = matches!(devices, [device] if device.info().kind == DeviceKind::Cpu);
+                let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
+                if !are_cpus {
+                    pairing.on_gpu();
+                }
                 pairing.alone = is_on_cpu && left.morsels.size_hint().0 >= 2 * rayon::current_num_threads();
                 let on_each = Work {
                     begin: &|device| Indexed::new(device, &rows, pairing.how, pairing.nulls),
@@ -202,9 +257,8 @@ impl Join<'_> {
                     }
                     _ => {
                         // Each device processes a batch, and takes the next one when it has finished.
-                        let are_cpus = devices.iter().all(|device| device.info().kind == DeviceKind::Cpu);
                         let bytes = whole.batch_bytes();
-                        let pieces = left_side.gathered(left, bytes, if are_cpus { 0 } else { bytes });
+                        let pieces = left_side.gathered(left, bytes, if are_cpus { 0 } else { whole.device_bytes() });
                         let mut pieces = pieces.inspect(|piece| {
                             sizes.left += piece.as_ref().map_or(0, |piece| piece.num_rows() as u64);
                         });
@@ -249,12 +303,6 @@ impl Join<'_> {
         sizes.joined = joined;
         Ok(sizes)
     }
-}
-
-/// A field of the result. It is nullable, because any row of an outer join may be null.
-fn plain(field: &Field) -> Field {
-    let data_type: DataType = result_type(field.data_type());
-    field.clone().with_data_type(data_type).with_nullable(true)
 }
 
 impl std::fmt::Debug for Join<'_> {

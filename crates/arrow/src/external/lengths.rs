@@ -54,6 +54,11 @@ impl Lengths {
         lengths
     }
 
+    /// Lengths that are not known, and count as 0.
+    pub(super) fn unknown() -> Self {
+        Lengths { slot: 0, of_row: Vec::new(), longest: 0 }
+    }
+
     /// The greatest number of bytes of a row.
     pub(super) fn longest(&self) -> u64 {
         self.longest

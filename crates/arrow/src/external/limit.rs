@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow_schema::DataType;
 use koel::backend::DeviceKind;
 use koel::{Any, Cpu, HashBackend};
+
+use super::result_type;
 
 /// A memory limit, and the folder for data that exceeds it.
 ///
@@ -18,6 +21,9 @@ pub struct Limit {
     folder: PathBuf,
     /// The number of bytes per row in addition to its columns, for results.
     of_row: u64,
+    /// Whether rows may be spilled, and whether that depends on more than the memory of the machine.
+    spills: bool,
+    is_set: bool,
 }
 
 /// Bytes per row for words, a table of them, lists of rows, and scratch space.
@@ -31,13 +37,29 @@ impl Limit {
     /// The limit applies to columns and to the tables of their keys. A process uses about 50 MB in addition, and more
     /// with an OpenCL driver.
     pub fn new(bytes: u64) -> Self {
-        Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW }
+        Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW, spills: true, is_set: bytes < u64::MAX }
+    }
+
+    /// No limit: rows are never spilled, so the columns of results keep their types. The rows of each table are fewer
+    /// than 2^32 - 1.
+    pub fn none() -> Self {
+        Limit { spills: false, ..Limit::new(u64::MAX) }
+    }
+
+    /// The type of result columns for a column of this type: [`result_type`] if rows may be spilled.
+    pub fn result_type(&self, of: &DataType) -> DataType {
+        if self.spills { result_type(of) } else { of.clone() }
     }
 
     /// Sets the folder of temporary files. The files have no names there, and are removed when the process ends.
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
+    }
+
+    /// Whether less than the memory of the machine may be used.
+    pub(super) fn is_set(&self) -> bool {
+        self.is_set
     }
 
     /// The limit in bytes.
@@ -91,7 +113,7 @@ impl Limit {
 
     /// Whether this number of rows can be processed at once, with their columns and what is computed from them.
     pub(super) fn fits(&self, rows: u64, bytes: u64) -> bool {
-        rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
+        !self.spills || rows < ROWS_OF_A_PART && self.work_bytes(rows, bytes) <= self.bytes
     }
 
     /// An upper estimate of the memory for processing `rows` rows of `bytes` bytes at a time: the columns, both in
@@ -108,6 +130,11 @@ impl Limit {
     /// The number of bytes of the blocks of all runs during a merge.
     pub(super) fn merged_bytes(&self) -> u64 {
         self.bytes / 8
+    }
+
+    /// The number of bytes of rows that a GPU looks up at a time: many, because kernels are launched each time.
+    pub(super) fn device_bytes(&self) -> u64 {
+        if self.is_set { self.batch_bytes() } else { (self.bytes / 32).clamp(64 << 10, 64 << 20) }
     }
 
     /// The number of bytes of left rows, or of rows to aggregate, that are processed at a time.

@@ -27,7 +27,8 @@
 //! order: each left row and each key is in one partition, and results are sorted by row numbers. Row numbers have 64
 //! bits, so there may be more than 2^32 rows.
 //!
-//! Columns of dictionaries are returned as columns of their values ([`result_type`]).
+//! Columns of dictionaries are returned as columns of their values ([`result_type`]), unless nothing can be spilled
+//! ([`Limit::none`]).
 //!
 //! The work needs at least the memory for a batch of each side, and for the rows of one key. The limit is an upper
 //! bound: it is not allocated at once.
@@ -231,13 +232,13 @@ struct Side {
 }
 
 impl Side {
-    fn new(schema: &SchemaRef, keys: Vec<usize>) -> Result<Self> {
+    fn new(schema: &SchemaRef, keys: Vec<usize>, limit: &Limit) -> Result<Self> {
         if let Some(&missing) = keys.iter().find(|&&key| key >= schema.fields().len()) {
             let what = format!("key column {missing} of {}", schema.fields().len());
             return Err(ArrowError::SchemaError(what).into());
         }
-        let (unnumbered, schema) = (parts::flat_schema(schema), parts::numbered_schema(schema));
-        let side = Side { schema, unnumbered, keys, scales: None };
+        let unnumbered = parts::schema_within(limit, schema);
+        let side = Side { schema: parts::numbered_schema(&unnumbered), unnumbered, keys, scales: None };
         // Types that cannot be keys are rejected before any rows are read.
         side.keys.iter().try_for_each(|&key| {
             let field = side.schema.field(key);
@@ -335,17 +336,19 @@ impl Side {
 
     /// All columns of these batches, each in one piece if it fits in one.
     fn columns(&self, batches: Vec<RecordBatch>) -> Result<Vec<Column>> {
-        self.columns_in_pieces(batches, &|_| false)
+        self.columns_in_pieces(&self.schema, batches, &|_| false)
     }
 
-    /// All columns of these batches, each in one piece unless `stays` says that it remains in pieces.
+    /// All columns of these batches, which have this schema, each in one piece unless `stays` says that it remains in
+    /// pieces.
     fn columns_in_pieces(
         &self,
+        schema: &SchemaRef,
         batches: Vec<RecordBatch>,
         stays: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Vec<Column>> {
         memory::check(batches.iter().map(|batch| row_bytes(batch) as u64).sum())?;
-        let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); self.schema.fields().len()];
+        let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); schema.fields().len()];
         for batch in batches {
             columns.iter_mut().zip(batch.columns()).for_each(|(pieces, column)| pieces.push(Arc::clone(column)));
         }
@@ -353,7 +356,7 @@ impl Side {
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
             Ok(if stays(at) { column } else { column.one_piece().unwrap_or(column) })
         };
-        columns.into_par_iter().zip(&self.schema.fields()[..]).enumerate().map(column).collect()
+        columns.into_par_iter().zip(&schema.fields()[..]).enumerate().map(column).collect()
     }
 }
 

@@ -183,7 +183,7 @@ fn pieces_for_devices_are_gathered() {
             (0..10).map(|i| Ok(batch(i * 100..i * 100 + 100))).chain([Err(error("reading"))]),
         )
     };
-    let side = Side::new(table().schema(), vec![0]).expect("a key");
+    let side = Side::new(table().schema(), vec![0], &Limit::new(u64::MAX)).expect("a key");
     let lengths = |at_once: u64| -> Vec<usize> {
         let (mut rows, mut lengths) = (0, Vec::new());
         let mut pieces = side.gathered(table(), 800, at_once);

@@ -33,11 +33,13 @@ use super::windows::LeftBatch;
 use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
+use crate::plain::plain;
 use crate::take::take;
 
 /// The greatest number of results that are stored after one lookup. If there are more, each piece of them is looked up
-/// again.
+/// again. Batches for a GPU are larger.
 const AT_ONCE: usize = 1 << 18;
+const AT_ONCE_ON_GPU: usize = 1 << 23;
 
 /// The parameters for joining parts.
 pub(super) struct Pairing<'a> {
@@ -50,6 +52,9 @@ pub(super) struct Pairing<'a> {
     hashing: Hashing,
     /// The columns of the result; for parts, the row numbers follow.
     pub(super) schema: SchemaRef,
+    /// The greatest number of results that are stored, and how many are passed on at a time.
+    at_once: usize,
+    piece: usize,
     /// Whether one thread gathers all columns of a batch, because there are enough morsels for all threads.
     pub(super) alone: bool,
 }
@@ -122,7 +127,14 @@ impl Found<'_> {
 impl<'a> Pairing<'a> {
     pub(super) fn new(join: &Join<'a>, schema: SchemaRef, limit: Limit, hashing: Hashing) -> Self {
         let Join { on, how, nulls, columns, .. } = *join;
-        Pairing { on, how, nulls, columns, limit, hashing, schema, alone: false }
+        Pairing { on, how, nulls, columns, limit, hashing, schema, at_once: AT_ONCE, piece: ROWS, alone: false }
+    }
+
+    /// For batches of [`Limit::device_bytes`], which are large without a limit.
+    pub(super) fn on_gpu(&mut self) {
+        if !self.limit.is_set() {
+            (self.at_once, self.piece) = (AT_ONCE_ON_GPU, AT_ONCE_ON_GPU);
+        }
     }
 
     pub(super) fn files(&self) -> Result<Files> {
@@ -297,9 +309,16 @@ impl<'a> Pairing<'a> {
         let mut start = 0;
         while start < found.rows {
             let most = 2 * self.limit.batch_bytes();
-            let rows = found.within(start, most);
+            let mut rows = found.within(start, most);
             memory::check(most)?;
-            take(self.assembled(&found.some(start, rows))?)?;
+            let batch = loop {
+                match self.assembled(&found.some(start, rows)) {
+                    // Rows of unknown length.
+                    Err(error) if error.is_too_long() && rows > 1 => rows /= 2,
+                    batch => break batch?,
+                }
+            };
+            take(batch)?;
             start += rows;
         }
         Ok(())
@@ -314,10 +333,10 @@ impl<'a> Pairing<'a> {
         how: JoinKind,
         mut take: impl FnMut(Found<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let probe = right.index.probe(&side.keys_of(&left.batch)?, how, AT_ONCE)?;
+        let probe = right.index().probe(&side.keys_of(&left.batch)?, how, self.at_once)?;
         let mut first = 0;
         while first < probe.len() {
-            let rows = right.index.piece(&probe, first, ROWS)?;
+            let rows = right.index().piece(&probe, first, self.piece)?;
             first += rows.left.len() as u64;
             right.see(&rows.right);
             let len = rows.left.len();
@@ -333,7 +352,8 @@ impl<'a> Pairing<'a> {
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
         let key = |number: usize| {
             let (own, other) = self.on[number];
-            left(own).or_else(|| right(other))
+            // The two dictionaries may have too many values for one.
+            left(own).or_else(|| right(other)).map(|key| Ok(plain(&key?)?))
         };
         let column = |(at, field): (usize, &Arc<Field>)| {
             let column = match self.columns.get(at) {

@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use rayon::prelude::*;
 
-use super::flat::{flattened, result_type};
+use super::flat::flattened;
 use super::hash::Hashing;
 use super::spill::{Block, Encoded, Spill};
 use super::{Limit, Side, batch_of, memory};
@@ -162,22 +162,22 @@ pub(super) fn batched(most: u64) -> impl FnMut(&Block, &Block) -> bool {
     }
 }
 
-/// The schema of spilled rows: values in place of dictionaries, and a last column for the row number.
+/// The schema with a last column for the row number.
 pub(super) fn numbered_schema(schema: &Schema) -> SchemaRef {
     let number = Arc::new(Field::new("", DataType::UInt64, false));
-    Arc::new(Schema::new(flat_schema(schema).fields().iter().cloned().chain([number]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain([number]).collect::<Vec<_>>()))
 }
 
-/// The schema of spilled rows without the row number.
-pub(super) fn flat_schema(schema: &Schema) -> SchemaRef {
-    let flat = |field: &Arc<Field>| {
-        Arc::new(field.as_ref().clone().with_data_type(result_type(field.data_type())).with_nullable(true))
+/// The schema of rows under a limit: without dictionaries if rows may be spilled.
+pub(super) fn schema_within(limit: &Limit, schema: &Schema) -> SchemaRef {
+    let field = |field: &Arc<Field>| {
+        Arc::new(field.as_ref().clone().with_data_type(limit.result_type(field.data_type())).with_nullable(true))
     };
-    Arc::new(Schema::new(schema.fields().iter().map(flat).collect::<Vec<_>>()))
+    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Splits a batch by the bytes of its rows without dictionaries. The pieces have this schema. Each piece is created
-/// when it is requested, so that only one of them is in memory at a time.
+/// Splits a batch by the bytes of its rows without dictionaries. The pieces have this schema, which may have no
+/// dictionaries. Each piece is created when it is requested, so that only one of them is in memory at a time.
 pub(super) fn pieces(schema: SchemaRef, batch: RecordBatch, bytes: usize) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut rest = batch;
     std::iter::from_fn(move || {
@@ -187,7 +187,11 @@ pub(super) fn pieces(schema: SchemaRef, batch: RecordBatch, bytes: usize) -> imp
         }
         let piece = rest.slice(0, rows);
         rest = rest.slice(rows, rest.num_rows() - rows);
-        let columns = piece.columns().iter().map(flattened).collect::<Result<Vec<_>>>();
+        let column = |(column, field): (&ArrayRef, &Arc<Field>)| match column.data_type() == field.data_type() {
+            true => Ok(Arc::clone(column)),
+            false => flattened(column),
+        };
+        let columns = piece.columns().iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>();
         Some(columns.and_then(|columns| batch_of(&schema, columns, rows)))
     })
 }

@@ -248,7 +248,7 @@ impl<'a> Plan<'a> {
         let mut columns = keys.iter().map(|key| key.take(&groups.rows)).collect::<Result<Vec<_>>>()?;
         let device = self.device(batch.num_rows());
         let column = |at: usize| Column::new("", Arc::clone(batch.column(at)));
-        let aggregated = |of: Aggregation| aggregated(device, groups, &of, None, Column::take);
+        let aggregated = |of: Aggregation| aggregated(device, groups, &of, None)?.all(Column::take);
         for (state, of) in self.states.iter().zip(&self.merge) {
             columns.push(match *state {
                 State::Rows => aggregated(Aggregation::rows())?,

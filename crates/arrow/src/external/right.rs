@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use koel::{Any, JoinKind, NO_ROW};
 
 use super::Side;
@@ -15,6 +15,7 @@ use crate::encode::NullEquality;
 use crate::error::Result;
 use crate::join::RightKeys;
 use crate::keys::{Column, Keys};
+use crate::prepared::PreparedJoin;
 
 /// The right rows of a join.
 pub(super) struct RightRows {
@@ -30,9 +31,8 @@ impl RightRows {
         // Concatenating large pieces would double their memory for a while.
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let are_large = rows / batches.len().max(1) >= LARGE;
-        let is_nested = |at: usize| side.schema.field(at).data_type().is_nested();
-        let stays = |at| are_large && !side.keys.contains(&at) && !is_nested(at);
-        let columns = side.columns_in_pieces(batches, &stays)?;
+        let stays = |at| are_large && !side.keys.contains(&at) && may_stay(side.schema.field(at).data_type());
+        let columns = side.columns_in_pieces(&side.schema, batches, &stays)?;
         Self::of(side, columns, shown, false)
     }
 
@@ -47,11 +47,21 @@ impl RightRows {
         Self::of(side, columns, shown, true)
     }
 
+    /// The rows of a prepared right side. They may be in a mapped file, so their lengths are not read.
+    pub(super) fn prepared(of: &PreparedJoin) -> Self {
+        RightRows { columns: of.columns().to_vec(), keys: of.keys().clone(), lengths: Lengths::unknown() }
+    }
+
     fn of(side: &Side, columns: Vec<Column>, shown: &[usize], alone: bool) -> Result<Self> {
         let keys = Keys::new(side.keys.iter().map(|&key| columns[key].clone()).collect())?;
         let lengths = Lengths::of(shown.iter().map(|&at| columns[at].chunks()), keys.len(), alone);
         Ok(RightRows { columns, keys, lengths })
     }
+}
+
+/// Whether columns of this type may remain in pieces: rows of different pieces would have different dictionaries.
+pub(super) fn may_stay(of: &DataType) -> bool {
+    !of.is_nested() && !matches!(of, DataType::Dictionary(..))
 }
 
 /// The least number of rows of a large piece of a column.
@@ -60,17 +70,34 @@ pub(super) const LARGE: usize = 1 << 14;
 /// Right rows, and their index on one device.
 pub(super) struct Indexed<'a> {
     pub(super) rows: &'a RightRows,
-    pub(super) index: RightKeys,
+    index: Index<'a>,
     /// A bit per row that has a match on this device; `None` if that is not needed. Threads set bits concurrently.
     seen: Option<Vec<AtomicU64>>,
 }
 
+enum Index<'a> {
+    Own(Box<RightKeys>),
+    Of(&'a RightKeys),
+}
+
 impl<'a> Indexed<'a> {
     pub(super) fn new(device: &Any, rows: &'a RightRows, how: JoinKind, nulls: NullEquality) -> Result<Self> {
-        let index = RightKeys::new(device, &rows.keys, nulls)?;
+        let index = Index::Own(RightKeys::new(device, &rows.keys, nulls)?.into());
         let words = rows.keys.len().div_ceil(WORD);
         let seen = how.keeps_right().then(|| (0..words).map(|_| AtomicU64::new(0)).collect());
         Ok(Indexed { rows, index, seen })
+    }
+
+    /// Rows whose index exists already, for joins that do not keep right rows.
+    pub(super) fn with(rows: &'a RightRows, index: &'a RightKeys) -> Self {
+        Indexed { rows, index: Index::Of(index), seen: None }
+    }
+
+    pub(super) fn index(&self) -> &RightKeys {
+        match &self.index {
+            Index::Own(index) => index,
+            Index::Of(index) => index,
+        }
     }
 
     /// Marks these rows as matched.
