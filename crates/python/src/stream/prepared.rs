@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow_array::{RecordBatch, new_empty_array};
 use arrow_schema::{Field, SchemaRef};
-use koel_arrow::{Column, Joined, Keys, NullEquality, PreparedOptions, check_types, plain_type, take};
+use koel_arrow::external::Output;
+use koel_arrow::{Column, Keys, NullEquality, PreparedOptions, check_types};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 
 use super::join::{From, Out, chosen};
+use super::plan::JoinPlan;
 use super::reader::BatchReader;
 use super::results::Results;
 use super::table::{As, Picked, Table};
@@ -24,9 +25,6 @@ use crate::join::kind;
 use crate::memory::{bytes, check_rows};
 use crate::output::not_pickled;
 use crate::run::{detached, detached_on};
-
-/// Rows of a result that are gathered at once.
-const AT_ONCE: usize = 1 << 16;
 
 /// A table as the right side of joins: its rows, and an index of its key columns. It is
 /// prepared once, joined with any number of left tables, and saved to a file, which processes
@@ -201,42 +199,30 @@ impl PreparedJoin {
         let place = |at: usize| places.partition_point(|&place| place < at);
         let picked = Picked::new(left, places.iter().map(|&place| (place, As::Itself)).collect());
         let columns = outs.iter().map(|out| match out.from {
-            From::Left(at) => (true, place(at)),
-            From::Right(at) | From::Key(at) => (false, at),
+            From::Left(at) => Output::Left(place(at)),
+            From::Right(at) | From::Key(at) => Output::Right(at),
         });
-        let columns: Vec<(bool, usize)> = columns.collect();
-        let on: Vec<(String, usize)> = left_on.into_iter().zip(on.into_iter().map(place)).collect();
-        check_keys(py, picked.schema(), &on, &self.side)?;
-        let field = |(out, &(is_left, at)): (&Out, &(bool, usize))| {
-            let of: &Field = if is_left { picked.schema().field(at) } else { self.side.schema().field(at) };
-            of.clone().with_name(&out.name).with_data_type(plain_type(of.data_type())).with_nullable(true)
-        };
-        let schema = schema_of(outs.iter().zip(&columns).map(field).collect());
+        let columns = columns.collect();
+        let on: Vec<(usize, usize)> = on.into_iter().map(place).zip(self.side.on().iter().copied()).collect();
+        check_keys(py, picked.schema(), &left_on, &on, &self.side)?;
+        let plan = JoinPlan { on, how: kind, nulls: self.side.nulls(), columns, limit };
+        let schema = plan.join(&[], &|_| ()).schema(picked.schema(), self.side.schema()).map_err(Failure::from)?;
+        let named = |(field, out): (&Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
+        let schema = schema_of(schema.fields().iter().zip(&outs).map(named).collect());
 
-        let (side, result, of_job) = (Arc::clone(&self.side), Arc::clone(&schema), limit.clone());
+        let (side, result, limit) = (Arc::clone(&self.side), Arc::clone(&schema), plan.limit.clone());
         let job: Job = Box::new(move |outlet| {
-            let mut results = Results::new(outlet, &result, &of_job);
-            let (mut left_rows, mut rows) = (0, 0);
-            for left in picked.each(outlet) {
-                let left = left?;
-                left_rows += left.num_rows() as u64;
-                let key = |(name, at): &(String, usize)| Column::new(name, Arc::clone(left.column(*at)));
-                let keys = Keys::new(on.iter().map(key).collect())?;
-                side.index().join_pieces::<Failure>(
-                    &keys,
-                    kind,
-                    AT_ONCE,
-                    |_| Ok(()),
-                    |found| {
-                        outlet.check()?;
-                        rows += found.len() as u64;
-                        results.push(&gathered(&left, &side, &columns, &found, &result)?)
-                    },
-                )?;
-            }
+            let mut results = Results::new(outlet, &result, &plan.limit);
+            let watch = |_| outlet.check_or_unwind();
+            let join = plan.join(&[], &watch);
+            let found = join.run_prepared(picked.batches(outlet), &side, |rows| results.push(&rows))?;
             results.flush()?;
-            let right_rows = side.len() as u64;
-            Ok(vec![("left_rows", left_rows), ("right_rows", right_rows), ("rows", rows), ("spilled_bytes", 0)])
+            Ok(vec![
+                ("left_rows", found.left),
+                ("right_rows", found.right),
+                ("rows", found.joined),
+                ("spilled_bytes", found.spilled),
+            ])
         });
         Ok(BatchReader::new(job, schema, &limit))
     }
@@ -322,40 +308,18 @@ fn outs(left: &Table, side: &koel_arrow::PreparedJoin, has_right: bool, suffix: 
 fn check_keys(
     py: Python<'_>,
     left: &SchemaRef,
-    on: &[(String, usize)],
+    names: &[String],
+    on: &[(usize, usize)],
     side: &koel_arrow::PreparedJoin,
 ) -> PyResult<()> {
-    let column = |(name, at): &(String, usize)| {
-        let of = left.field(*at).data_type();
+    let column = |(name, &(own, _)): (&String, &(usize, usize))| {
+        let of = left.field(own).data_type();
         koel_arrow::check_key(name, of)?;
         Ok(Column::new(name, new_empty_array(of)))
     };
-    let columns = on.iter().map(column).collect::<koel_arrow::Result<Vec<_>>>().map_err(Failure::from)?;
-    for ((_, own), other) in on.iter().zip(side.on()) {
-        check_extensions(left.field(*own), side.schema().field(*other))?;
+    let columns = names.iter().zip(on).map(column).collect::<koel_arrow::Result<Vec<_>>>().map_err(Failure::from)?;
+    for &(own, other) in on {
+        check_extensions(left.field(own), side.schema().field(other))?;
     }
     detached(py, |_| Ok(check_types(&Keys::new(columns)?, side.keys())?))
-}
-
-/// Rows of the result. Columns are at these positions of the left batch, if true, or else of the prepared side.
-fn gathered(
-    left: &RecordBatch,
-    side: &koel_arrow::PreparedJoin,
-    columns: &[(bool, usize)],
-    rows: &Joined,
-    schema: &SchemaRef,
-) -> Result<RecordBatch> {
-    let column = |&(is_left, at): &(bool, usize)| -> koel_arrow::Result<ArrayRef> {
-        match &rows.right {
-            Some(right) if !is_left => side.columns()[at].take(right),
-            _ => {
-                let taken = Column::new("", take(left.column(at), &rows.left)?);
-                Ok(Arc::clone(&taken.plain()?.chunks()[0]))
-            }
-        }
-    };
-    let columns = columns.par_iter().map(column).collect::<koel_arrow::Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
-    Ok(batch.map_err(koel_arrow::Error::from)?)
 }

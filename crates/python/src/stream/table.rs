@@ -141,20 +141,17 @@ impl Picked {
         &self.schema
     }
 
-    /// All rows, until they are wanted no more.
-    pub(crate) fn batches(self, outlet: &Outlet) -> Batches<'_, Failure> {
-        Batches::new(Arc::clone(&self.schema), self.each(outlet))
-    }
-
-    /// The same, for a loop.
-    pub(crate) fn each(mut self, outlet: &Outlet) -> impl Iterator<Item = Result<RecordBatch>> {
-        std::iter::from_fn(move || {
+    /// All rows, until the outlet is closed.
+    pub(crate) fn batches(mut self, outlet: &Outlet) -> Batches<'_, Failure> {
+        let schema = Arc::clone(&self.schema);
+        let next = move || {
             if let Err(stopped) = outlet.check() {
                 return Some(Err(stopped));
             }
             let batch = self.next()?;
             Some(batch.and_then(|batch| outlet.check_for(&batch).map(|()| batch)))
-        })
+        };
+        Batches::new(schema, std::iter::from_fn(next))
     }
 
     /// All rows at once. Must be called without the interpreter's lock.
