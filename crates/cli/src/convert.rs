@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let progress = Progress::line();
     let table = source.read(columns)?;
     let mut sink = early.map_or_else(|| Sink::create(place, &table.schema), Ok)?;
-    progress.rows(table.rows as u64);
+    progress.rows(Some(table.rows as u64));
     // If rows go to the terminal, a progress line is not needed.
     let progress = output.is_some().then_some(progress);
     for batch in &table.batches {

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use clap::ValueEnum;
 use koel_arrow::Error;
 use koel_arrow::dedup::{Dedup, Near, Normalize, Unit};
-use koel_arrow::external::{Limit, Stage};
+use koel_arrow::external::Stage;
 use serde_json::json;
 
 use super::failure::{Failure, Result, Verdict};
@@ -21,7 +21,7 @@ use super::input::Header;
 use super::options::{self, TableDevices, names};
 use super::output::RowOptions;
 use super::progress::Progress;
-use super::query::limited::Memory;
+use super::query::Memory;
 use super::tables::read::Source;
 use super::tables::read::several::matching;
 use super::tables::write::{Form, Sink, stdout_form};
@@ -211,7 +211,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     // Text of CSV files is compared as it is in the file, even if it looks like numbers.
     let typed = if output.place().is_text() { Vec::new() } else { others(&source, &args.on) };
     source.keep_text(&typed);
-    let limit = args.memory.limit(false).unwrap_or_else(|| Limit::new(u64::MAX));
+    let limit = args.memory.limit();
     let (progress, start) = (RefCell::new(Some(Progress::line())), Instant::now());
     let say = |what: String| progress.borrow().iter().for_each(|progress| progress.say(what.clone()));
     let watch = |stage| match stage {
@@ -246,7 +246,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         progress.take();
     }
     let mut sink = Sink::within(limit.bytes(), output.place(), &schema)?;
-    progress.borrow().iter().for_each(|progress| progress.rows(found.rows));
+    progress.borrow().iter().for_each(|progress| progress.rows(Some(found.rows)));
     for batch in rows {
         let batch = batch?;
         let batch = match args.clusters {

@@ -8,7 +8,7 @@ use super::failure::{Failure, Result, Verdict};
 use super::input::{self, ReadOptions};
 use super::options::{AnyValuesOption, TableDevices, names};
 use super::output::RowOptions;
-use super::query::{self, KeyOptions, KeyedTable, Reading, groupby::AggregateSpec};
+use super::query::{self, AggregateSpec, KeyOptions, KeyedTable, Reading};
 use super::tables::read::rows::{KEY, Payload, VALUE};
 use super::tables::read::several::matching;
 
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// Several files are read as one.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    #[arg(long, value_name = "LIST", default_value = "count", hide_default_value = true, value_parser = query::groupby::requested)]
+    #[arg(long, value_name = "LIST", default_value = "count", hide_default_value = true, value_parser = query::requested)]
     #[arg(
         help = "count (default) or FUNCTION:COLUMN,.., e.g. sum:price\nwith count, sum, min, max, mean, nunique, first, last"
     )]

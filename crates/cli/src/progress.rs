@@ -82,11 +82,12 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Shows that `rows` rows are being written, and how many of them [`advance`] has counted.
-    pub fn rows(&self, rows: u64) {
+    /// Shows that rows are being written, how many of them [`advance`] has counted, and of how many if that is known.
+    pub fn rows(&self, rows: Option<u64>) {
         self.say("writing");
-        restart(&self.0, Some(rows));
-        restyle(&self.0, Counted::Rows, "{spinner} {msg}: {human_pos} of {human_len} rows, {per_sec}");
+        restart(&self.0, rows);
+        let of = if rows.is_some() { " of {human_len}" } else { "" };
+        restyle(&self.0, Counted::Rows, &format!("{{spinner}} {{msg}}: {{human_pos}}{of} rows, {{per_sec}}"));
     }
 }
 

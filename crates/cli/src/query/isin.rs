@@ -1,19 +1,19 @@
 //! `koel isin`: marks the rows of a table whose key occurs in another table.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::UInt32Array;
-use arrow_schema::{DataType, Field};
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use koel::backend::HashBackend;
-use koel::device::Any;
-use koel_arrow::{NullEquality, is_in};
+use koel_arrow::external::IsIn;
 use serde_json::json;
 
-use super::columns::{Pieces, batch, schema_of};
-use super::types::both_keys;
-use super::{Loaded, Nulls, On, Shape, check_distinct, limited, pieces, wanted_columns};
+use super::columns::{places, schema_of, wanted_columns};
+use super::inputs::{Resources, Stop, ranges};
+use super::results::Watched;
+use super::types::{give_types, to_failure};
+use super::{Memory, Nulls, On, check_distinct};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input;
 use crate::options::OneDevice;
@@ -23,7 +23,6 @@ use crate::progress::Progress;
 use crate::tables::TableReading;
 use crate::tables::read::Source;
 use crate::tables::read::several::matching;
-use crate::tables::write::Sink;
 use crate::text;
 
 const EXAMPLES: &str = "\
@@ -107,21 +106,40 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     if args.output.place().is_text() {
         table_source.keep_text(&On::sides(&on)[0]);
     }
-    let job = Job {
-        sources: [&table_source, &keys_source],
-        on: &on,
-        shown: &shown,
-        at,
-        name,
-        nulls: args.nulls.equality(),
-        device: &device,
-        output: &args.output,
-    };
-    let found = match limited::isin::run(&job, Progress::line())? {
-        Ok(found) => found,
-        Err(progress) => job.in_memory(progress)?,
-    };
-    let Found { rows, there, keys, read, isin } = found;
+    let start = Instant::now();
+    let sources = [&table_source, &keys_source];
+    let resources =
+        Resources { memory: &Memory::default(), devices: std::slice::from_ref(&device), are_several: false };
+    let [by, key] = On::sides(&on);
+    let needed = wanted_columns(&shown, &by);
+    let limit = &resources.limit(&[(sources[0], &needed)])?;
+    let mut rows = resources.open(sources[0], needed)?.rows()?;
+    let mut keys = resources.open(sources[1], key.clone())?.rows()?;
+    let read_seconds = start.elapsed().as_secs_f64();
+
+    let start = Instant::now();
+    let places = places(rows.schema(), &by)?.into_iter().zip(places(keys.schema(), &key)?);
+    let places: Vec<(usize, usize)> = places.collect();
+    give_types([&mut rows, &mut keys], &places);
+    let of_rows = ranges(sources[0], rows.schema(), &by[0])?;
+    let of_keys = ranges(sources[1], keys.schema(), &key[0])?;
+    let is_in = IsIn { device: &device, on: &places, nulls: args.nulls.equality(), name, limit };
+    let marked = is_in.schema(rows.schema());
+    let mark = marked.fields().len() - 1;
+    let mut order: Vec<usize> = (0..shown.len()).collect();
+    order.insert(at, mark);
+    let field = |&at: &usize| marked.field(at).clone().with_nullable(at != mark);
+    let schema = schema_of(order.iter().map(field).collect());
+    let watched = Watched::new(Progress::line(), &args.output, "looking up");
+    let mut results = watched.results(&schema, limit)?;
+    let mut there = 0;
+    let (rows, keys) = (rows.into_ranges(limit, of_rows), keys.into_ranges(limit, of_keys));
+    let found = is_in.run(rows, keys, |rows: RecordBatch| {
+        there += rows.column(mark).as_boolean().true_count() as u64;
+        Ok::<_, Stop>(results.write(&rows.project(&order).map_err(koel_arrow::Error::from)?)?)
+    });
+    let [rows, keys] = found.map_err(|stop| stop.into_failure(|error| to_failure(error, sources)))?;
+    results.finish()?;
     let sentence = {
         let verb = if there == 1 { "has" } else { "have" };
         format!("{} of {} {verb} a key that occurs in KEYS", text::grouped(there), text::counted(rows, "row"))
@@ -129,67 +147,8 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.output.summarize(&sentence, || {
         json!({
             "rows": rows, "there": there, "keys_rows": keys, "device": device.info().id,
-            "seconds": { "read": read, "isin": isin },
+            "seconds": { "read": read_seconds, "isin": start.elapsed().as_secs_f64() },
         })
     })?;
     Ok(Verdict::Fine)
-}
-
-/// A run of `koel isin`.
-pub(super) struct Job<'a> {
-    /// The table, and the table of keys.
-    pub(super) sources: [&'a Source; 2],
-    pub(super) on: &'a [On],
-    /// The columns of the result without the additional one, which is inserted at `at`.
-    pub(super) shown: &'a [String],
-    pub(super) at: usize,
-    pub(super) name: &'a str,
-    pub(super) nulls: NullEquality,
-    pub(super) device: &'a Any,
-    pub(super) output: &'a RowOptions,
-}
-
-/// The numbers of rows, of rows whose key occurs, and of keys; and the seconds for reading both tables, if that was
-/// done first, and for the rest.
-pub(super) struct Found {
-    pub(super) rows: u64,
-    pub(super) there: u64,
-    pub(super) keys: u64,
-    pub(super) read: Option<f64>,
-    pub(super) isin: f64,
-}
-
-impl Job<'_> {
-    /// The columns of the table that are read.
-    pub(super) fn needed(&self) -> Vec<String> {
-        wanted_columns(self.shown, &On::sides(self.on)[0])
-    }
-
-    fn in_memory(&self, progress: Progress) -> Result<Found> {
-        let start = Instant::now();
-        let mut table = Loaded::read(self.sources[0], &self.needed(), Pieces::Many)?;
-        let mut keys = Loaded::read(self.sources[1], &On::sides(self.on)[1], Pieces::Many)?;
-        let read = start.elapsed().as_secs_f64();
-
-        progress.say(format!("looking up {}", text::counted(table.rows() as u64, "row")));
-        let start = Instant::now();
-        let (left_keys, right_keys) = both_keys(self.sources, &mut table, &mut keys, self.on)?;
-        let marks = is_in(self.device, &left_keys, &right_keys, self.nulls)?;
-        let picked = table.pick(self.shown.iter().map(|name| (name.as_str(), name.clone())))?;
-        let mut fields = picked.fields().to_vec();
-        fields.insert(self.at, Field::new(self.name, DataType::Boolean, false));
-        let schema = schema_of(fields);
-        let mut sink = Sink::create(self.output.place(), &schema)?;
-        let progress = pieces::progress_of(progress, self.output, table.rows() as u64);
-        pieces::write(&mut sink, table.rows(), &Shape::default(), |range| {
-            // Row numbers of keys are 32 bits wide.
-            let mut columns = picked.take(&UInt32Array::from_iter_values(range.start as u32..range.end as u32))?;
-            columns.insert(self.at, Arc::new(marks.slice(range.start, range.len())));
-            batch(&schema, columns, range.len())
-        })?;
-        sink.finish()?;
-        drop(progress);
-        let (rows, there) = (table.rows() as u64, marks.true_count() as u64);
-        Ok(Found { rows, there, keys: keys.rows() as u64, read: Some(read), isin: start.elapsed().as_secs_f64() })
-    }
 }

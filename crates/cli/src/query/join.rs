@@ -7,33 +7,29 @@
 //! semi, anti  columns of the left side only
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
-use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
-use arrow_select::zip::zip;
+use arrow_schema::Schema;
 use koel::JoinKind;
-use koel::backend::HashBackend;
-use koel_arrow::{Column, Joined, Keys, RightKeys, plain_type};
+use koel_arrow::external::{Join, Output};
+use koel_arrow::plain_type;
 use serde_json::json;
 
-use super::columns::{Pieces, batch, schema_of};
-use super::limited::{self, Memory};
-use super::types::{both_keys, common};
-use super::{Loaded, Nulls, On, Picked, Reading, Shape, check_distinct, pieces, wanted_columns};
-use crate::failure::{Failure, Result, Verdict};
+use super::columns::{place, renamed, wanted_columns};
+use super::inputs::{Ranges, Resources, Rows, Stop, ranges};
+use super::results::Watched;
+use super::types::{common, give_types, to_failure};
+use super::{Memory, Nulls, On, Reading, Shape, check_distinct, check_names};
+use crate::failure::{Result, Verdict};
 use crate::input::Inputs;
-use crate::options::TableDevices;
 use crate::options::names::{self, List};
+use crate::options::{self, TableDevices};
 use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::read::Source;
 use crate::tables::read::rows::{self, KEY, LEFT, Payload, RIGHT};
-use crate::tables::write::Sink;
 use crate::text;
 
 /// Which columns are compared, and which are returned.
@@ -122,7 +118,7 @@ impl Options {
 impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Verdict> {
         // Start the requested number of threads before they read the first file.
-        let mut devices = self.device.open()?;
+        let devices = &self.device.open()?;
         let progress = Progress::line();
         let (left_source, right_source) = self.sources()?;
         let sources = [&left_source, &right_source];
@@ -131,74 +127,70 @@ impl Job<'_> {
             check_distinct("--columns", &requested)?;
         }
         let shape = Shape::of_join(&left_source, self.output, self.how);
-        // Which keys have two types is known only when text has been read: until then, assume all or none.
-        let is_streamed = self.device.are_several() || limited::join::pays(self, &devices, sources)?;
-        if let Some(limit) = self.options.memory.limit(is_streamed) {
-            return limited::join::run(self, &devices, sources, &shape, &limit, progress);
-        }
-        let device = devices.swap_remove(0);
-        let [left_needed, right_needed] = self.needed(sources);
         let start = Instant::now();
-        let mut left = Loaded::read(&left_source, &left_needed, Pieces::Many)?;
-        let mut right = Loaded::read(&right_source, &right_needed, Pieces::One)?;
+        let resources = Resources { memory: &self.options.memory, devices, are_several: self.device.are_several() };
+        let [left_needed, right_needed] = self.needed(sources);
+        let limit = &resources.limit(&[(sources[0], &left_needed), (sources[1], &right_needed)])?;
+        let mut left = resources.open(sources[0], left_needed)?.rows()?;
+        let mut right = resources.open(sources[1], right_needed)?.rows()?;
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let (left_keys, right_keys) = both_keys(sources, &mut left, &mut right, self.on)?;
-        let type_of = |keys: &Keys, at: usize| plain_type(keys.columns()[at].data_type());
-        let outs = self.columns(sources, |at| type_of(&left_keys, at) != type_of(&right_keys, at));
-        let outs = self.chosen(outs)?;
-        progress.say(format!("indexing {}", text::counted(right.rows() as u64, "row")));
-        let index = RightKeys::new(&device, &right_keys, self.options.nulls.equality())?;
-        let index_seconds = start.elapsed().as_secs_f64();
-
-        progress.say(format!("looking up {}", text::counted(left.rows() as u64, "row")));
-        let start = Instant::now();
-        let result = Assembly::of(&outs, &left, &right, self.on)?;
-        let mut sink = Sink::create(self.output.place(), &shape.schema(&result.schema))?;
-        let (mut progress, mut begun) = (Some(progress), None);
-        index.join_pieces(
-            &left_keys,
-            self.how,
-            pieces::CHUNK,
-            |rows| {
-                begun = progress.take().and_then(|progress| pieces::progress_of(progress, self.output, rows));
-                Ok::<(), Failure>(())
-            },
-            |rows| {
-                pieces::write(&mut sink, rows.len(), &shape, |range| {
-                    result.batch(&rows.slice(range.start, range.len()))
-                })
-            },
-        )?;
-        let total = sink.finish()?;
-        drop(begun);
-        let (sides, before) = ([left.rows() as u64, right.rows() as u64], Some([read_seconds, index_seconds]));
-        self.summarize(device.info().id.clone(), sides, total, 0, before, start)
-    }
-
-    /// Reports the number of rows of the result and of both sides. `before` is the number of seconds that reading both
-    /// sides and indexing the right side took, if it is known.
-    pub(super) fn summarize(
-        &self,
-        device: String,
-        [left, right]: [u64; 2],
-        rows: u64,
-        spilled: u64,
-        before: Option<[f64; 2]>,
-        start: Instant,
-    ) -> Result<Verdict> {
-        let sides = [("left row", left), ("right row", right)].map(|(what, rows)| text::counted(rows, what));
-        let sentence = format!("{} of {}", text::counted(rows, "row"), sides.join(" and "));
+        let on = self.on.iter().map(|on| Ok((place(left.schema(), &on.left)?, place(right.schema(), &on.right)?)));
+        let on: Vec<(usize, usize)> = on.collect::<Result<_>>()?;
+        give_types([&mut left, &mut right], &on);
+        let ranges = self.ranges(sources, [&left, &right])?;
+        let type_of = |rows: &Rows<'_>, at: usize| plain_type(rows.schema().field(at).data_type());
+        let differ = |key: usize| type_of(&left, on[key].0) != type_of(&right, on[key].1);
+        let outs = self.chosen(self.columns(sources, differ))?;
+        let columns: Vec<Output> = {
+            let (of_left, of_right) = (positions(left.schema()), positions(right.schema()));
+            let output = |out: &Out| match &out.from {
+                From::Left(name) => of_left.get(name.as_str()).copied().map(Output::Left),
+                From::Right(name) => of_right.get(name.as_str()).copied().map(Output::Right),
+                From::Key(at) => Some(Output::Key(*at)),
+            };
+            // All of them are among the columns that are needed.
+            outs.iter().filter_map(output).collect()
+        };
+        let watched = Watched::new(progress, self.output, "joining");
+        let watch = |stage| watched.show(stage);
+        let nulls = self.options.nulls.equality();
+        let join = Join { devices, on: &on, how: self.how, nulls, columns: &columns, limit, watch: &watch };
+        let schema = renamed(&*join.schema(left.schema(), right.schema())?, outs.iter().map(|out| &out.name));
+        let mut results = watched.results(&shape.schema(&schema), limit)?;
+        let [of_left, of_right] = ranges;
+        let (left, right) = (left.into_ranges(limit, of_left), right.into_ranges(limit, of_right));
+        let rows = join.run(left, right, |rows| Ok(results.write(&shape.batch(rows)?)?));
+        let rows = rows.map_err(|stop: Stop| stop.into_failure(|error| to_failure(error, sources)))?;
+        let total = results.finish()?;
+        let sides = [("left row", rows.left), ("right row", rows.right)].map(|(what, rows)| text::counted(rows, what));
+        let sentence = format!("{} of {}", text::counted(total, "row"), sides.join(" and "));
         self.output.summarize(&sentence, || {
-            let [read, index] = before.map_or([None; 2], |seconds| seconds.map(Some));
             json!({
-                "how": self.how.name(), "left_rows": left, "right_rows": right, "rows": rows, "device": device,
-                "memory": self.options.memory.bytes(), "spilled_bytes": spilled,
-                "seconds": { "read": read, "index": index, "join": start.elapsed().as_secs_f64() },
+                "how": self.how.name(), "left_rows": rows.left, "right_rows": rows.right, "rows": total,
+                "device": options::ids(devices), "memory": self.options.memory.bytes(),
+                "spilled_bytes": rows.spilled,
+                "seconds": { "read": read_seconds, "join": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)
+    }
+
+    /// The ranges of the key in the parts of each side, for a single key. Under a limit, only if rows have a known
+    /// length: the footer may not state the length of texts, so it does not show whether rows fit.
+    fn ranges(&self, sources: [&Source; 2], sides: [&Rows<'_>; 2]) -> Result<[Option<Ranges>; 2]> {
+        let is_known = |rows: &Rows<'_>| {
+            let mut types = rows.schema().fields().iter().map(|field| field.data_type());
+            !self.options.memory.is_given() || types.all(|of| of.primitive_width().is_some())
+        };
+        match self.on {
+            [on] if sides.into_iter().all(is_known) => Ok([
+                ranges(sources[0], sides[0].schema(), &on.left)?,
+                ranges(sources[1], sides[1].schema(), &on.right)?,
+            ]),
+            _ => Ok([None, None]),
+        }
     }
 
     /// The files of both sides.
@@ -252,7 +244,7 @@ impl Job<'_> {
     pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
         let requested = self.options.columns();
         let is_requested = |out: &&Out| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
-        pieces::check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), "give another --suffix")?;
+        check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), "give another --suffix")?;
         let Some(requested) = requested else { return Ok(outs) };
         let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
         let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
@@ -280,80 +272,7 @@ impl Job<'_> {
     }
 }
 
-/// How the columns of the result are assembled.
-struct Assembly {
-    left: Picked,
-    right: Picked,
-    /// The left and right columns of each key whose types are equal.
-    keys: Vec<(Column, Column)>,
-    /// The side and the position of each column of the result.
-    order: Vec<(Side, usize)>,
-    schema: SchemaRef,
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Left,
-    Key,
-    Right,
-}
-
-impl Assembly {
-    fn of(outs: &[Out], left: &Loaded, right: &Loaded, on: &[On]) -> Result<Self> {
-        let (mut lefts, mut rights, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-        let mut order = Vec::new();
-        let mut key_fields = Vec::new();
-        for out in outs {
-            match &out.from {
-                From::Left(name) => {
-                    order.push((Side::Left, lefts.len()));
-                    lefts.push((name.as_str(), out.name.clone()));
-                }
-                From::Right(name) => {
-                    order.push((Side::Right, rights.len()));
-                    rights.push((name.as_str(), out.name.clone()));
-                }
-                From::Key(at) => {
-                    order.push((Side::Key, keys.len()));
-                    let On { left: own, right: other } = &on[*at];
-                    // The values of two dictionaries may be too many for one.
-                    let both = (left.column(own)?.plain()?, right.column(other)?.plain()?);
-                    let field = left.field(own)?.clone().with_name(&out.name);
-                    key_fields.push(field.with_data_type(both.0.data_type().clone()));
-                    keys.push(both);
-                }
-            }
-        }
-        let (left, right) = (left.pick(lefts)?, right.pick(rights)?);
-        let field = |&(side, at): &(Side, usize)| match side {
-            Side::Left => left.fields()[at].clone(),
-            Side::Right => right.fields()[at].clone(),
-            Side::Key => key_fields[at].clone(),
-        };
-        let schema = schema_of(order.iter().map(field).collect());
-        Ok(Assembly { left, right, keys, order, schema })
-    }
-
-    /// Rows of the result.
-    fn batch(&self, rows: &Joined) -> koel_arrow::Result<RecordBatch> {
-        let left = self.left.take(&rows.left)?;
-        let right = rows.right.as_ref().map_or(Ok(Vec::new()), |rows| self.right.take(rows))?;
-        let keys =
-            self.keys.iter().map(|(own, other)| either(own, other, rows)).collect::<koel_arrow::Result<Vec<_>>>()?;
-        let column = |&(side, at): &(Side, usize)| match side {
-            Side::Left => Arc::clone(&left[at]),
-            Side::Right => Arc::clone(&right[at]),
-            Side::Key => Arc::clone(&keys[at]),
-        };
-        batch(&self.schema, self.order.iter().map(column).collect(), rows.len())
-    }
-}
-
-/// The key of each row: that of the left row, or of the right row if there is no left one.
-fn either(own: &Column, other: &Column, rows: &Joined) -> koel_arrow::Result<ArrayRef> {
-    let left = own.take(&rows.left)?;
-    let (Some(nulls), Some(right)) = (rows.left.nulls(), &rows.right) else { return Ok(left) };
-    let right = other.take(right)?;
-    let there = BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), |row| nulls.is_valid(row)), None);
-    Ok(zip(&there, &left, &right)?)
+/// The position of each column.
+fn positions(schema: &Schema) -> HashMap<&str, usize> {
+    schema.fields().iter().enumerate().map(|(place, field)| (field.name().as_str(), place)).collect()
 }

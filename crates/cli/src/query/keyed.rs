@@ -1,14 +1,14 @@
 //! One table and its key columns: the common code of `koel groupby --by` and `koel unique --on`.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use koel::IdOrder;
 use koel::device::Any;
 use koel_arrow::NullKeys;
 
-use super::columns::Pieces;
-use super::{Loaded, Shape, wanted_columns};
+use super::Memory;
+use super::columns::wanted_columns;
+use super::inputs::Resources;
 use crate::failure::Result;
 use crate::input::{Inputs, ReadOptions};
 use crate::options::{self, TableDevices};
@@ -71,16 +71,6 @@ pub(crate) struct KeyedTable<'a> {
     pub(crate) device: &'a TableDevices,
 }
 
-/// A table in memory, and the device that processes it.
-pub(super) struct Opened {
-    pub(super) device: Any,
-    pub(super) table: Loaded,
-    pub(super) shape: Shape,
-    /// Whether types are inferred from text.
-    pub(super) is_text: bool,
-    pub(super) read_seconds: f64,
-}
-
 impl KeyedTable<'_> {
     /// Opens the devices and the files. Columns that are neither keys nor `aggregated` are written unchanged.
     pub(super) fn source(&self, aggregated: &[String]) -> Result<(Vec<Any>, Source)> {
@@ -105,12 +95,8 @@ impl KeyedTable<'_> {
         Ok((devices, source))
     }
 
-    /// Reads the key columns and `columns`, for one device.
-    pub(super) fn open(&self, mut devices: Vec<Any>, source: &Source, columns: &[String]) -> Result<Opened> {
-        let start = Instant::now();
-        let shape = Shape::of(source, self.output);
-        let device = devices.swap_remove(0);
-        let table = Loaded::read(source, &wanted_columns(columns, self.by), Pieces::Many)?;
-        Ok(Opened { device, table, shape, is_text: source.is_text(), read_seconds: start.elapsed().as_secs_f64() })
+    /// The memory and the devices for this table.
+    pub(super) fn resources<'b>(&self, memory: &'b Memory, devices: &'b [Any]) -> Resources<'b> {
+        Resources { memory, devices, are_several: self.device.are_several() }
     }
 }

@@ -1,28 +1,32 @@
 //! Commands on tables of named columns: joins, groups and distinct rows by columns of any types.
 //!
 //! ```text
-//! join.rs, groupby.rs, unique.rs, isin.rs     one command each: options, then code
+//! join.rs, groupby.rs, unique.rs, isin.rs     one command each
 //! prepared.rs                                 the right side of joins in a file
 //! keyed.rs                                    common code of groupby and unique: one table, its keys
-//! columns.rs                                  columns of a file in memory, and rows of them by number
-//! types.rs                                    keys of two tables whose types differ
-//! integers.rs                                 distinct keys of one column of integers
-//! pieces.rs, shape.rs                         writing results
-//! limited/                                    the same commands with --memory: batch by batch, with temporary files
+//! aggregates.rs, memory.rs                    options
+//! inputs.rs                                   tables as batches: streamed, or read at once
+//! columns.rs, types.rs                        columns by name; keys of two tables whose types differ
+//! results.rs, shape.rs                        writing results
+//! inverse.rs                                  the id of each row's key
 //! ```
+//!
+//! `koel_arrow::external` does the work, in memory or with temporary files.
 //!
 //! Rows without column names are a source with the columns `key` and `value` (`tables/read/rows.rs`). `tables` reads
 //! and writes files; the crate `koel-arrow` defines which keys are equal, and the order of rows.
 
+mod aggregates;
 mod columns;
 pub(crate) mod groupby;
-mod integers;
+mod inputs;
+mod inverse;
 pub(crate) mod isin;
 pub(crate) mod join;
 mod keyed;
-pub(crate) mod limited;
-mod pieces;
+mod memory;
 pub(crate) mod prepared;
+mod results;
 mod shape;
 mod types;
 pub(crate) mod unique;
@@ -39,8 +43,9 @@ use super::tables::TableReading;
 use super::tables::read::{Source, wanted};
 use super::text;
 
-use columns::{Loaded, Picked, wanted_columns};
+pub(crate) use aggregates::{AggregateSpec, requested};
 pub(crate) use keyed::{KeyOptions, KeyedTable, Reading};
+pub(crate) use memory::Memory;
 use shape::Shape;
 
 /// Whether nulls are equal in joins.
@@ -148,8 +153,18 @@ fn check_distinct(option: &str, names: &[String]) -> Result<()> {
     })
 }
 
+/// Refuses a result in which two columns have the same name.
+fn check_names<'a>(mut names: impl Iterator<Item = &'a str>, advice: &str) -> Result<()> {
+    let mut seen = HashSet::new();
+    names.find(|name| !seen.insert(*name)).map_or(Ok(()), |name| {
+        let name = text::name(name);
+        Err(Failure::Input(format!("two columns of the result would be called `{name}`: {advice}")))
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use super::columns::wanted_columns;
     use super::*;
     use crate::input::Input;
 

@@ -11,31 +11,26 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{RecordBatch, new_null_array};
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::DataType;
 use koel::Cpu;
 use koel::backend::HashBackend;
 use koel::device::Any;
-use koel_arrow::{
-    Column, Error, Joined, Keys, NullEquality, PreparedJoin, PreparedOptions, check_types, plain_type, take,
-};
-use rayon::prelude::*;
+use koel_arrow::external::{Join, Limit, Output};
+use koel_arrow::{Error, NullEquality, PreparedJoin, PreparedOptions, can_be_equal, plain_type};
 use serde_json::json;
 
-use super::columns::{batch, schema_of};
+use super::columns::{place, places, renamed, wanted_columns};
+use super::inputs::{Opened, Stop, keeps_types};
 use super::join::{From, Job, Out};
-use super::limited::place;
+use super::results::Watched;
 use super::types::{NEVER_EQUAL, are_never_equal, is_string};
-use super::{On, Shape, check_distinct, pieces, wanted_columns};
+use super::{On, check_distinct};
 use crate::failure::{Failure, Result, Verdict};
 use crate::out;
 use crate::progress::Progress;
-use crate::tables::read::stream::Stream;
 use crate::tables::read::{Source, wanted};
-use crate::tables::write::Sink;
 use crate::tables::{Table, TableReading, kind_of};
 use crate::text;
 
@@ -165,48 +160,42 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
             _ => None,
         })
         .collect();
-    let stream = source.stream(Some(&wanted_columns(&shown, &on)))?;
+    let needed = wanted_columns(&shown, &on);
+    // A stream, however long it is, unless its columns of dictionaries need one dictionary each.
+    let is_stream = keeps_types(&source, &needed)?;
+    let limit = if is_stream { Limit::new(u64::MAX) } else { Limit::none() };
+    let mut left = Opened::of(&source, needed, is_stream)?.rows()?;
     let open_seconds = start.elapsed().as_secs_f64();
 
     let start = Instant::now();
-    check_keys(&on, &stream, &prepared, with)?;
-    let is_untyped: Vec<bool> = on.iter().map(|name| stream.is_untyped(name)).collect();
-    let assembly = Assembly::of(&outs, stream.schema(), &prepared)?;
-    let keys = on.iter().map(|name| place(stream.schema(), name)).collect::<Result<Vec<_>>>()?;
-    let shape = Shape::default();
-    let mut sink = Sink::create(job.output.place(), &assembly.schema)?;
-    let mut progress = Some(progress).filter(|_| job.output.output.is_some());
-    let mut rows = 0;
-    for left in stream {
-        let left = left?;
-        rows += left.num_rows() as u64;
-        if let Some(progress) = &mut progress {
-            progress.say(format!("{} looked up", text::counted(rows, "row")));
+    let on: Vec<(usize, usize)> = places(left.schema(), &on)?.into_iter().zip(prepared.on().iter().copied()).collect();
+    for &(own, other) in &on {
+        let to = prepared.schema().field(other).data_type();
+        if !can_be_equal(left.schema().field(own).data_type(), to) && left.is_open(own) {
+            left.put_nulls(own, to);
         }
-        let key = |((name, &at), &is_untyped): ((&String, &usize), &bool)| {
-            let nulls = || new_null_array(&DataType::Null, left.num_rows());
-            Column::new(name, if is_untyped { nulls() } else { Arc::clone(left.column(at)) })
-        };
-        let keys = Keys::new(on.iter().zip(&keys).zip(&is_untyped).map(key).collect())?;
-        prepared.index().join_pieces(
-            &keys,
-            job.how,
-            pieces::CHUNK,
-            |_| Ok::<(), Failure>(()),
-            |found| {
-                pieces::write(&mut sink, found.len(), &shape, |range| {
-                    assembly.batch(&left, &found.slice(range.start, range.len()))
-                })
-            },
-        )?;
     }
-    let total = sink.finish()?;
-    drop(progress);
-    let sides = [(rows, "left row"), (prepared.len() as u64, "prepared row")];
+    let output = |out: &Out| match &out.from {
+        From::Left(name) => Ok(Output::Left(place(left.schema(), name)?)),
+        From::Right(name) => Ok(Output::Right(place(prepared.schema(), name)?)),
+        From::Key(_) => Err(Failure::Input("only right and full joins have keys of both sides".into())),
+    };
+    let columns = outs.iter().map(output).collect::<Result<Vec<_>>>()?;
+    let watched = Watched::new(progress, job.output, "joining");
+    let watch = |stage| watched.show(stage);
+    let (devices, nulls, how) = (std::slice::from_ref(&device), prepared.nulls(), job.how);
+    let join = Join { devices, on: &on, how, nulls, columns: &columns, limit: &limit, watch: &watch };
+    let schema = join.schema(left.schema(), prepared.schema())?;
+    let schema = renamed(&schema, outs.iter().map(|out| &out.name));
+    let mut results = watched.results(&schema, &limit)?;
+    let found = join.run_prepared(left.into_batches(&limit), &prepared, |rows| Ok(results.write(&rows)?));
+    let found = found.map_err(|stop: Stop| stop.into_failure(|error| to_failure(error, with)))?;
+    let total = results.finish()?;
+    let sides = [(found.left, "left row"), (found.right, "prepared row")];
     let sides = sides.map(|(rows, what)| text::counted(rows, what)).join(" and ");
     job.output.summarize(&format!("{} of {sides}", text::counted(total, "row")), || {
         json!({
-            "how": job.how.name(), "left_rows": rows, "right_rows": prepared.len(), "rows": total,
+            "how": job.how.name(), "left_rows": found.left, "right_rows": found.right, "rows": total,
             "device": device.info().id, "seconds": { "open": open_seconds, "join": start.elapsed().as_secs_f64() },
         })
     })?;
@@ -236,18 +225,6 @@ fn left_keys(prepared: &PreparedJoin, on: &[On], with: &Path) -> Result<Vec<Stri
             Err(Failure::Input(format!("the keys of {path} are {}: give --on {named}", wanted::listed(&keys))))
         }
     }
-}
-
-/// Checks that the types of keys can be equal, before anything is written. Left columns without a type are nulls.
-fn check_keys(on: &[String], left: &Stream<'_>, prepared: &PreparedJoin, with: &Path) -> Result<()> {
-    let column = |name: &String| {
-        let field = left.schema().field(place(left.schema(), name)?);
-        let of = if left.is_untyped(name) { &DataType::Null } else { field.data_type() };
-        Ok(Column::of_chunks(name, of, Vec::new())?)
-    };
-    let left = Keys::new(on.iter().map(column).collect::<Result<_>>()?)?;
-    let right = prepared.on().iter().map(|&at| prepared.columns()[at].clone()).collect();
-    check_types(&left, &Keys::new(right)?).map_err(|error| to_failure(error, with))
 }
 
 /// Whether `--types` can read all values of the first type as the second one.
@@ -307,41 +284,4 @@ fn outputs(job: &Job<'_>, left: &Source, prepared: &PreparedJoin) -> Vec<Out> {
         }));
     }
     outs
-}
-
-/// How the columns of the result are assembled.
-struct Assembly<'a> {
-    prepared: &'a PreparedJoin,
-    /// Whether each column is a left one, and its position on its side.
-    columns: Vec<(bool, usize)>,
-    schema: SchemaRef,
-}
-
-impl<'a> Assembly<'a> {
-    fn of(outs: &[Out], left: &SchemaRef, prepared: &'a PreparedJoin) -> Result<Self> {
-        let column = |out: &Out| {
-            let (is_left, schema, name) = match &out.from {
-                From::Left(name) => (true, left, name),
-                From::Right(name) => (false, prepared.schema(), name),
-                From::Key(_) => return Err(Failure::Input("only right and full joins have keys of both sides".into())),
-            };
-            let at = place(schema, name)?;
-            let field: Field = schema.field(at).clone().with_name(&out.name).with_nullable(true);
-            Ok(((is_left, at), field))
-        };
-        let both = outs.iter().map(column).collect::<Result<Vec<_>>>()?;
-        let (columns, fields) = both.into_iter().unzip();
-        Ok(Assembly { prepared, columns, schema: schema_of(fields) })
-    }
-
-    /// Rows of the result.
-    fn batch(&self, left: &RecordBatch, rows: &Joined) -> koel_arrow::Result<RecordBatch> {
-        let column = |&(is_left, at): &(bool, usize)| match &rows.right {
-            _ if is_left => Ok(take(left.column(at), &rows.left)?),
-            Some(right) => self.prepared.columns()[at].take(right),
-            None => Err(koel::Error::WrongIndex.into()),
-        };
-        let columns = self.columns.par_iter().map(column).collect::<koel_arrow::Result<Vec<_>>>()?;
-        batch(&self.schema, columns, rows.len())
-    }
 }

@@ -1,44 +1,28 @@
 //! Keys of two tables whose types differ: converts them to equal types, or reports why that is not possible.
 
 use arrow_schema::DataType;
-use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
+use koel_arrow::{Error, can_be_equal, plain_type};
 
-use super::{Loaded, On};
+use super::inputs::Rows;
 use crate::failure::{Failure, Result};
 use crate::number::{Span, Type};
 use crate::tables::kind_of;
 use crate::tables::read::Source;
 use crate::text;
 
-/// Returns the keys of both sides, with types that can be equal.
-///
-/// A column without values has no type of its own if it is text, of type Null, or a dictionary of nulls: it is treated
-/// as nulls of the other side's type.
-pub(super) fn both_keys(
-    sources: [&Source; 2],
-    left: &mut Loaded,
-    right: &mut Loaded,
-    on: &[On],
-) -> Result<(Keys, Keys)> {
-    for on in on {
-        let (of_left, of_right) = (left.column(&on.left)?, right.column(&on.right)?);
-        let (left_type, right_type) = (of_left.data_type(), of_right.data_type());
-        if can_be_equal(left_type, right_type) {
-            continue;
-        }
-        let is_open = |side: usize, column: &Column| {
-            !column.has_values() && (sources[side].is_text() || plain_type(column.data_type()) == DataType::Null)
-        };
-        if is_open(0, &of_left) {
-            left.put_nulls(&on.left, right_type);
-        } else if is_open(1, &of_right) {
-            right.put_nulls(&on.right, left_type);
+/// Gives key columns without values the type of the other side, if values of the two types cannot be equal. Text
+/// without values, and a column of type Null, have no type of their own.
+pub(super) fn give_types([left, right]: [&mut Rows<'_>; 2], on: &[(usize, usize)]) {
+    for &(own, other) in on {
+        let type_of = |rows: &Rows<'_>, at: usize| rows.schema().field(at).data_type().clone();
+        let (own_type, other_type) = (type_of(left, own), type_of(right, other));
+        if can_be_equal(&own_type, &other_type) {
+        } else if left.is_open(own) {
+            left.put_nulls(own, &other_type);
+        } else if right.is_open(other) {
+            right.put_nulls(other, &own_type);
         }
     }
-    let [left_names, right_names] = On::sides(on);
-    let (left, right) = (left.keys(&left_names)?, right.keys(&right_names)?);
-    check_types(&left, &right).map_err(|error| to_failure(error, sources))?;
-    Ok((left, right))
 }
 
 /// The type in which keys of rows without column names are compared: one that holds all numbers of both types, or else

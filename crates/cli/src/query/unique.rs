@@ -1,24 +1,29 @@
 //! `koel unique`: the distinct keys of a table, and the id of each row's key.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array, new_empty_array};
-use arrow_schema::{DataType, Field};
-use koel::backend::HashBackend;
-use koel_arrow::factorize;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use koel_arrow::Function;
+use koel_arrow::external::{GroupBy, Of, Spooled};
 use serde_json::json;
 
-use super::columns::{batch, schema_of};
-use super::keyed::{KeyedTable, NullRows, Opened};
-use super::limited::{self, Memory};
-use super::{Picked, Shape, check_distinct, integers, pieces};
-use crate::failure::{Result, Verdict};
+use super::columns::{batch, place, places, schema_of, wanted_columns};
+use super::inputs::Stop;
+use super::inverse::Inverse;
+use super::keyed::{KeyedTable, NullRows};
+use super::results::Watched;
+use super::{Memory, Shape, check_distinct, check_names};
+use crate::failure::{Failure, Result, Verdict};
+use crate::options;
 use crate::options::names::{self, List};
 use crate::progress::Progress;
-use crate::tables::write::{Flushed, Place, Sink};
+use crate::tables::write::Flushed;
 use crate::text;
 
 /// Which columns make the key, and which are returned.
@@ -71,131 +76,126 @@ impl Job<'_> {
         check_distinct("--on", on)?;
         check_distinct("--columns", shown)?;
         let names = shown.iter().map(String::as_str).chain(self.counts.then_some("count"));
-        pieces::check_names(
+        check_names(
             names,
             "--counts adds one; `koel groupby --by NAME,.. --agg rows=count` counts under another name",
         )?;
         let progress = Progress::line();
         let (devices, source) = self.table.source(&[])?;
-        let is_streamed = self.options.memory.is_given()
-            || self.table.device.are_several()
-            || limited::unique::pays(self, shown, &devices, &source)?;
-        if let Some(limit) = self.options.memory.limit(is_streamed) {
-            return limited::unique::run(self, shown, &devices, &source, &limit, progress);
-        }
-        let Opened { device, table, shape, read_seconds, .. } = self.table.open(devices, &source, shown)?;
-
-        progress.say(format!("numbering the keys of {}", text::counted(table.rows() as u64, "row")));
+        let shape = Shape::of(&source, output);
         let start = Instant::now();
-        let (all_rows, is_counted) = (table.rows(), self.counts || self.min_count > 1);
-        let mut fields = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?.fields().to_vec();
+        let resources = self.table.resources(&self.options.memory, &devices);
+        let columns = wanted_columns(shown, on);
+        let limit = &resources.limit(&[(&source, &columns)])?;
+        let opened = resources.open(&source, columns)?;
+        let watched = Watched::new(progress, output, "finding keys");
+        let watch = |stage| watched.show(stage);
+        let nulls = self.options.nulls.keys();
+        let group_by = GroupBy { devices: &devices, by: &[], aggregates: &[], order, nulls, limit, watch: &watch };
+        let reduces = |sample: &RecordBatch| {
+            let (by, (aggregates, _)) =
+                (places(sample.schema_ref(), on)?, self.aggregates(shown, sample.schema_ref())?);
+            Ok(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(sample)?)
+        };
+        let is_partial = resources.are_streams() || opened.sample().and_then(|sample| reduces(&sample))?;
+        let again = self.inverse.map(|path| (path, opened.clone()));
+        let rows = if is_partial { opened.rows_by(on)? } else { opened.at_once()?.rows()? };
+        let read_seconds = start.elapsed().as_secs_f64();
+
+        let start = Instant::now();
+        let (by, (aggregates, order)) = (places(rows.schema(), on)?, self.aggregates(shown, rows.schema())?);
+        let group_by = GroupBy { by: &by, aggregates: &aggregates, ..group_by };
+        let of_groups = group_by.schema(rows.schema())?;
+        // Columns keep the metadata of the file's fields.
+        let field = |(name, &at): (&String, &usize)| {
+            let field = rows.schema().field(place(rows.schema(), name)?).clone();
+            Ok::<_, Failure>(field.with_data_type(of_groups.field(at).data_type().clone()).with_nullable(true))
+        };
+        let mut fields = shown.iter().zip(&order).map(field).collect::<Result<Vec<_>>>()?;
         fields.extend(self.counts.then(|| Field::new("count", DataType::Int64, false)));
         let schema = schema_of(fields);
-        let is_single = self.inverse.is_none() && shown == on && on.len() == 1;
-        let (keys, counts, codes) = if is_single && integers::is_for(&table, &on[0])? {
-            let least = is_counted.then_some(self.min_count);
-            // Only one column was read, in one chunk.
-            let column = table.into_only().unwrap_or_else(|| new_empty_array(&DataType::UInt32));
-            let (keys, counts) = integers::distinct(&device, column, least, order)?;
-            (Shown::Keys(keys), counts, None)
-        } else {
-            let groups = factorize(&device, &table.keys(on)?, order, self.options.nulls.keys())?;
-            let (mut rows, mut counts) = (groups.rows, None);
-            if is_counted {
-                let mut all = vec![0_u32; rows.len()];
-                groups.codes.iter().flatten().for_each(|code| all[code as usize] += 1);
-                let kept = |count: &u32| *count >= self.min_count;
-                rows = rows
-                    .values()
-                    .iter()
-                    .zip(&all)
-                    .filter(|(_, count)| kept(count))
-                    .map(|(&row, _)| Some(row))
-                    .collect();
-                all.retain(kept);
-                counts = Some(all);
+        let (counts, least) = ((by.len() + aggregates.len()).saturating_sub(1), i64::from(self.min_count));
+        let shown_of = |groups: &RecordBatch| -> koel_arrow::Result<RecordBatch> {
+            let columns = order.iter().map(|&at| Arc::clone(groups.column(at))).collect();
+            let rows = batch(&schema, columns, groups.num_rows())?;
+            if least < 2 {
+                return Ok(rows);
             }
-            let picked = table.pick(shown.iter().map(|name| (name.as_str(), name.clone())))?;
-            (Shown::Rows(picked, rows), counts, Some(groups.codes))
+            let counts = groups.column(counts).as_primitive::<Int64Type>().values();
+            let kept: BooleanArray = counts.iter().map(|&count| Some(count >= least)).collect();
+            Ok(filter_record_batch(&rows, &kept)?)
         };
-        let counts = counts.filter(|_| self.counts);
-        // The reader of stdout may close it early, so the ids are written first.
-        let inverse = self.inverse.zip(codes);
-        let mut inverse = inverse.map(|(path, codes)| write_inverse(path, &codes)).transpose()?;
-        if output.output.is_none() {
-            inverse.take().map(Flushed::finish).transpose()?;
-        }
-        let mut sink = Sink::create(output.place(), &shape.schema(&schema))?;
-        let progress = pieces::progress_of(progress, output, keys.len() as u64);
-        pieces::write(&mut sink, keys.len(), &shape, |range| {
-            let mut columns = keys.slice(range.clone())?;
-            if let Some(counts) = &counts {
-                let counts = Int64Array::from_iter_values(counts[range.clone()].iter().map(|&count| i64::from(count)));
-                columns.push(Arc::new(counts));
+        let rows = rows.into_batches(limit);
+        let run = |take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), Stop>| {
+            let found = if is_partial { group_by.run(rows, take) } else { group_by.run_rows(rows, take) };
+            found.map_err(|stop: Stop| stop.into_failure(Failure::from))
+        };
+        let (found, total) = match again {
+            None => {
+                let mut results = watched.results(&shape.schema(&schema), limit)?;
+                let found = run(&mut |groups| Ok(results.write(&shape.batch(shown_of(&groups)?)?)?))?;
+                (found, results.finish()?)
             }
-            batch(&schema, columns, range.len())
-        })?;
-        // Both files are complete before either gets its name.
-        let rows = sink.flush()?;
-        inverse.map(Flushed::finish).transpose()?;
-        let total = rows.finish()?;
-        drop(progress);
-        self.summarize(device.info().id.clone(), all_rows as u64, total, 0, Some(read_seconds), start)
-    }
-
-    /// Reports the keys of `rows` rows. `read` is the number of seconds that reading the columns took, if it is known.
-    pub(super) fn summarize(
-        &self,
-        device: String,
-        rows: u64,
-        keys: u64,
-        spilled: u64,
-        read: Option<f64>,
-        start: Instant,
-    ) -> Result<Verdict> {
-        let sentence = format!("{} of {}", text::counted(keys, "distinct key"), text::counted(rows, "row"));
-        self.table.output.summarize(&sentence, || {
+            Some((path, again)) => {
+                let spooled_schema = with_ids(&of_groups);
+                let mut spooled = Spooled::new(&spooled_schema, limit);
+                let mut next = 0;
+                let found = run(&mut |groups| {
+                    let ids = UInt64Array::from_iter_values(next..next + groups.num_rows() as u64);
+                    next += groups.num_rows() as u64;
+                    let columns = [groups.columns(), &[Arc::new(ids)]].concat();
+                    Ok(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
+                })?;
+                let inverse = Inverse { devices: &devices, by: on, nulls, limit, watched: &watched };
+                let rows = again.of_columns(on).rows()?;
+                let mut inverse = Some(inverse.write(path, rows, &mut spooled, &spooled_schema, found.groups)?);
+                // The reader of stdout may close it early, so the ids are written first.
+                if output.output.is_none() {
+                    inverse.take().map(Flushed::finish).transpose()?;
+                }
+                let mut results = watched.results(&shape.schema(&schema), limit)?;
+                for groups in spooled.read() {
+                    results.write(&shape.batch(shown_of(&groups?)?)?)?;
+                }
+                // Both files are complete before either gets its name.
+                let rows = results.flush()?;
+                inverse.map(Flushed::finish).transpose()?;
+                (found, rows.finish()?)
+            }
+        };
+        let sentence = format!("{} of {}", text::counted(total, "distinct key"), text::counted(found.rows, "row"));
+        output.summarize(&sentence, || {
             json!({
-                "rows": rows, "keys": keys, "ids": self.table.order.name(), "min_count": self.min_count,
-                "device": device, "inverse": self.inverse.map(|path| path.display().to_string()),
-                "memory": self.options.memory.bytes(), "spilled_bytes": spilled,
-                "seconds": { "read": read, "unique": start.elapsed().as_secs_f64() },
+                "rows": found.rows, "keys": total, "ids": self.table.order.name(), "min_count": self.min_count,
+                "device": options::ids(&devices), "inverse": self.inverse.map(|path| path.display().to_string()),
+                "memory": self.options.memory.bytes(), "spilled_bytes": found.spilled,
+                "seconds": { "read": read_seconds, "unique": start.elapsed().as_secs_f64() },
             })
         })?;
         Ok(Verdict::Fine)
     }
-}
 
-/// The rows of the result, without counts.
-enum Shown {
-    /// Rows of the table.
-    Rows(Picked, UInt32Array),
-    /// The keys themselves.
-    Keys(ArrayRef),
-}
-
-impl Shown {
-    fn len(&self) -> usize {
-        match self {
-            Shown::Rows(_, rows) => rows.len(),
-            Shown::Keys(keys) => keys.len(),
+    /// The aggregates: the first value of each shown column that is not a key, and the number of rows if it is needed.
+    /// The latter is the last one. Also returns the position of each column of the result in the columns of groups.
+    fn aggregates(&self, shown: &[String], schema: &Schema) -> Result<(Vec<Of>, Vec<usize>)> {
+        let (by, mut all, mut order) = (self.table.by, Vec::new(), Vec::new());
+        for name in shown {
+            order.push(by.iter().position(|key| key == name).unwrap_or(by.len() + all.len()));
+            if !by.contains(name) {
+                let column = Some(place(schema, name)?);
+                all.push(Of { function: Function::First, column, name: name.clone() });
+            }
         }
-    }
-
-    fn slice(&self, range: Range<usize>) -> koel_arrow::Result<Vec<ArrayRef>> {
-        match self {
-            Shown::Rows(picked, rows) => picked.take(&rows.slice(range.start, range.len())),
-            Shown::Keys(keys) => Ok(vec![keys.slice(range.start, range.len())]),
+        if self.counts || self.min_count > 1 {
+            order.extend(self.counts.then_some(by.len() + all.len()));
+            all.push(Of { function: Function::Count, column: None, name: "count".into() });
         }
+        Ok((all, order))
     }
 }
 
-/// Writes the id of each row's key; null for rows that were dropped.
-fn write_inverse(path: &Path, codes: &UInt32Array) -> Result<Flushed> {
-    let schema = schema_of(vec![Field::new("id", DataType::UInt32, codes.null_count() > 0)]);
-    let mut sink = Sink::create(Place::File(path), &schema)?;
-    pieces::write(&mut sink, codes.len(), &Shape::default(), |range| {
-        batch(&schema, vec![Arc::new(codes.slice(range.start, range.len()))], range.len())
-    })?;
-    sink.flush()
+/// Adds the id of each group as the last column.
+fn with_ids(groups: &SchemaRef) -> SchemaRef {
+    let ids = Field::new("", DataType::UInt64, false);
+    schema_of(groups.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect())
 }

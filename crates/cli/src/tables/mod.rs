@@ -45,7 +45,7 @@ pub(crate) fn batch(
 }
 
 /// The rows of a file, in order, as batches of at most [`ROWS`] rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Vec<RecordBatch>,

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use koel_arrow::external::{Limit, Stage};
 
-use super::super::columns::batch;
+use super::columns::batch;
 use crate::failure::Result;
 use crate::output::RowOptions;
 use crate::progress::Progress;
@@ -16,7 +16,7 @@ use crate::tables::write::{Flushed, Place, Sink};
 pub(super) struct Watched<'a> {
     progress: RefCell<Option<Progress>>,
     output: &'a RowOptions,
-    /// What is done with a partition, for the progress line.
+    /// What is done with rows, for the progress line.
     doing: &'static str,
 }
 
@@ -28,9 +28,13 @@ impl<'a> Watched<'a> {
     pub(super) fn show(&self, stage: Stage) {
         let what = match stage {
             Stage::Partitioning => "writing temporary files".into(),
-            Stage::Part(part, parts) => format!("{} part {part} of {parts}", self.doing),
+            Stage::Part(part, parts) => format!("{}, part {part} of {parts}", self.doing),
             _ => "putting rows in order".into(),
         };
+        self.say(what);
+    }
+
+    fn say(&self, what: String) {
         if let Some(progress) = &*self.progress.borrow() {
             progress.say(what);
         }
@@ -43,13 +47,14 @@ impl<'a> Watched<'a> {
 
     /// As `results`, in this place.
     pub(super) fn results_in(&self, place: Place<'a>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
+        self.say(self.doing.into());
         // On stdout, nothing is written before the first row, because an error may still occur.
         let sink = match place {
             Place::Stdout(_) => None,
             Place::File(_) => Some(Sink::within(limit.bytes(), place, schema)?),
         };
         let (progress, schema) = (&self.progress, SchemaRef::clone(schema));
-        Ok(Results { progress, place, sink, schema, memory: limit.bytes() })
+        Ok(Results { progress, place, sink, schema, memory: limit.bytes(), is_counted: false })
     }
 }
 
@@ -61,6 +66,8 @@ pub(super) struct Results<'a> {
     sink: Option<Sink>,
     schema: SchemaRef,
     memory: u64,
+    /// Whether the progress line counts rows.
+    is_counted: bool,
 }
 
 impl Results<'_> {
@@ -68,6 +75,10 @@ impl Results<'_> {
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = batch(&self.schema, rows.columns().to_vec(), rows.num_rows())?;
         let mut sink = self.opened()?;
+        if !self.is_counted {
+            self.is_counted = true;
+            self.progress.borrow().iter().for_each(|progress| progress.rows(None));
+        }
         sink.write(&rows)?;
         self.sink = Some(sink);
         Ok(())
