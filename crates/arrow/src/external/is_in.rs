@@ -76,10 +76,14 @@ impl IsIn<'_> {
         let index = RightKeys::new(self.device, &keys, self.nulls)?;
         if self.device.info().kind != DeviceKind::Cpu {
             let (mut rows, bytes) = (0, limit.device_bytes());
-            for batch in side.gathered(table, bytes, bytes) {
-                let batch = batch?;
-                rows += batch.num_rows() as u64;
-                take(marked(&batch, index.mark(&side.keys_of(&batch)?)?)?)?;
+            for batches in side.several(table, bytes, bytes) {
+                let batches = batches?;
+                let (marks, mut start) = (index.mark(&side.keys_of_all(&batches)?)?, 0);
+                for batch in &batches {
+                    take(marked(batch, marks.slice(start, batch.num_rows()))?)?;
+                    start += batch.num_rows();
+                }
+                rows += start as u64;
             }
             return Ok([rows, keys.len() as u64]);
         }
@@ -119,11 +123,11 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
     use arrow_array::{ArrayRef, Int64Array};
-    use koel::Cpu;
 
     use super::*;
     use crate::external::RangedMorsel;
     use crate::external::windows::JOINED;
+    use crate::tests::devices;
 
     fn column(values: impl IntoIterator<Item = Option<i64>>) -> ArrayRef {
         Arc::new(Int64Array::from_iter(values))
@@ -131,15 +135,16 @@ mod tests {
 
     /// Checks the marks of a table, given in batches and in morsels with the ranges of their keys.
     fn check(
+        device: &Any,
         table: &RecordBatch,
         keys: &ArrayRef,
         nulls: NullEquality,
         are_windows: bool,
         per_morsel: usize,
     ) -> Result<()> {
-        let (device, limit) = (Any::Cpu(Cpu::new()), Limit::new(u64::MAX));
+        let limit = Limit::new(u64::MAX);
         let [own, others] = [table.column(1), keys].map(|keys| Keys::of_arrays(&[Arc::clone(keys)]));
-        let expected = crate::is_in(&device, &own?, &others?, nulls)?;
+        let expected = crate::is_in(device, &own?, &others?, nulls)?;
         assert!(expected.true_count() > 500);
         let keys = RecordBatch::try_from_iter_with_nullable([("k", Arc::clone(keys), true)])?;
         let ranged = |of: &RecordBatch, key: usize, rows: usize| {
@@ -161,7 +166,7 @@ mod tests {
             let slices: Vec<_> = starts.map(|start| Ok(of.slice(start, rows.min(of.num_rows() - start)))).collect();
             Batches::<Error>::new(of.schema(), slices)
         };
-        let is_in = IsIn { device: &device, on: &[(1, 0)], nulls, name: "isin", limit: &limit };
+        let is_in = IsIn { device, on: &[(1, 0)], nulls, name: "isin", limit: &limit };
         for (table_batches, keys_batches, are_ranged) in [
             (batches(table, 300), batches(&keys, 170), false),
             (ranged(table, 1, per_morsel), ranged(&keys, 0, per_morsel.div_ceil(2)), true),
@@ -181,6 +186,8 @@ mod tests {
         Ok(())
     }
 
+    const NULLS: [NullEquality; 2] = [NullEquality::NothingEquals, NullEquality::NullEquals];
+
     #[test]
     fn marks_of_batches_are_those_of_the_table() -> Result<()> {
         // Enough morsels for windows on any number of threads.
@@ -193,9 +200,10 @@ mod tests {
             (column((0..40).step_by(3).map(Some).chain([None])), column((0..4000).step_by(2).map(Some)));
         let unsorted = table(column((0..5000).map(|row| (row % 7 > 0).then_some(row % 50))))?;
         let ascending = table(column((0..5000).map(|row| (row % 7 > 0).then_some(row / 2 * 2 + row % 3))))?;
-        for nulls in [NullEquality::NothingEquals, NullEquality::NullEquals] {
-            check(&unsorted, &keys, nulls, false, per_morsel)?;
-            check(&ascending, &sorted, nulls, nulls == NullEquality::NothingEquals, per_morsel)?;
+        for (device, nulls) in devices().iter().flat_map(|device| NULLS.map(|nulls| (device, nulls))) {
+            let are_windows = device.info().kind == DeviceKind::Cpu && nulls == NullEquality::NothingEquals;
+            check(device, &unsorted, &keys, nulls, false, per_morsel)?;
+            check(device, &ascending, &sorted, nulls, are_windows, per_morsel)?;
         }
         Ok(())
     }

@@ -267,35 +267,47 @@ impl Side {
         })
     }
 
-    /// As [`pieces`](Self::pieces), but concatenates consecutive pieces up to `at_once` bytes: devices are faster with
-    /// large batches, and morsels are small.
+    /// As [`pieces`](Self::pieces), with consecutive pieces of up to `at_once` bytes at a time: devices are faster with
+    /// many rows, and morsels are small.
+    fn several<E: From<Error>>(
+        &self,
+        table: Batches<'_, E>,
+        bytes: u64,
+        at_once: u64,
+    ) -> impl Iterator<Item = std::result::Result<Vec<RecordBatch>, E>> {
+        let mut pieces = self.pieces(table, bytes).peekable();
+        std::iter::from_fn(move || {
+            let mut several = vec![match pieces.next()? {
+                Ok(piece) => piece,
+                Err(error) => return Some(Err(error)),
+            }];
+            let mut size = row_bytes(&several[0]) as u64;
+            let fits = |piece: &std::result::Result<RecordBatch, E>, size: u64| {
+                piece.as_ref().is_ok_and(|piece| size + row_bytes(piece) as u64 <= at_once)
+            };
+            while let Some(Ok(piece)) = pieces.next_if(|piece| fits(piece, size)) {
+                size += row_bytes(&piece) as u64;
+                several.push(piece);
+            }
+            Some(Ok(several))
+        })
+    }
+
+    /// As [`several`](Self::several), concatenated.
     fn gathered<E: From<Error>>(
         &self,
         table: Batches<'_, E>,
         bytes: u64,
         at_once: u64,
     ) -> impl Iterator<Item = std::result::Result<RecordBatch, E>> {
-        let mut pieces = self.pieces(table, bytes).peekable();
-        std::iter::from_fn(move || {
-            let mut gathered = vec![match pieces.next()? {
-                Ok(piece) => piece,
-                Err(error) => return Some(Err(error)),
-            }];
-            let mut size = row_bytes(&gathered[0]) as u64;
-            let fits = |piece: &std::result::Result<RecordBatch, E>, size: u64| {
-                piece.as_ref().is_ok_and(|piece| size + row_bytes(piece) as u64 <= at_once)
-            };
-            while let Some(Ok(piece)) = pieces.next_if(|piece| fits(piece, size)) {
-                size += row_bytes(&piece) as u64;
-                gathered.push(piece);
+        let whole = |mut several: Vec<RecordBatch>| match &several[..] {
+            [_] => Ok(several.swap_remove(0)),
+            _ => {
+                memory::check(several.iter().map(|piece| row_bytes(piece) as u64).sum())?;
+                Ok(concat_batches(&self.unnumbered, &several)?)
             }
-            Some(match &gathered[..] {
-                [_] => Ok(gathered.swap_remove(0)),
-                _ => {
-                    memory::check(size).and_then(|()| Ok(concat_batches(&self.unnumbered, &gathered)?)).map_err(E::from)
-                }
-            })
-        })
+        };
+        self.several(table, bytes, at_once).map(move |several| whole(several?).map_err(E::from))
     }
 
     /// Calls `take` with each piece, the number of its first row, and its bytes. `rows` counts the rows. All threads
@@ -332,6 +344,15 @@ impl Side {
     fn keys_of(&self, batch: &RecordBatch) -> Result<Keys> {
         let column = |&key: &usize| Column::new(self.schema.field(key).name(), Arc::clone(batch.column(key)));
         Keys::new(self.keys.iter().map(column).collect())
+    }
+
+    /// The keys of several batches.
+    fn keys_of_all(&self, batches: &[RecordBatch]) -> Result<Keys> {
+        let column = |&key: &usize| {
+            let pieces = batches.iter().map(|batch| Arc::clone(batch.column(key))).collect();
+            Column::of_chunks(self.schema.field(key).name(), self.schema.field(key).data_type(), pieces)
+        };
+        Keys::new(self.keys.iter().map(column).collect::<Result<_>>()?)
     }
 
     /// All columns of these batches, each in one piece if it fits in one.

@@ -87,7 +87,6 @@ impl Job<'_> {
         let resources = self.table.resources(&self.options.memory, &devices);
         let columns = wanted_columns(&of, by);
         let limit = &resources.limit(&[(&source, &columns)])?;
-        let opened = resources.open(&source, columns)?;
         let watched = Watched::new(progress, output, "grouping");
         let watch = |stage| watched.show(stage);
         let group_by = GroupBy {
@@ -99,12 +98,9 @@ impl Job<'_> {
             limit,
             watch: &watch,
         };
-        let reduces = |sample: &RecordBatch| {
-            let (by, aggregates) = (places(sample.schema_ref(), by)?, self.of_columns(sample.schema_ref())?);
-            Ok(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(sample)?)
-        };
-        let is_partial = resources.are_streams() || opened.sample().and_then(|sample| reduces(&sample))?;
-        let mut rows = if is_partial { opened.rows_by(by)? } else { opened.at_once()?.rows()? };
+        let (opened, is_partial) =
+            self.table.columns(&resources, &source, columns, group_by, |schema| self.of_columns(schema))?;
+        let mut rows = opened.rows_by(if is_partial { by } else { &[] })?;
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();

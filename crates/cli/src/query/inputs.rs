@@ -135,7 +135,7 @@ impl<'a> Opened<'a> {
         Ok(concat_batches(&schema, &sample).map_err(koel_arrow::Error::from)?)
     }
 
-    /// At least these of the columns.
+    /// Only these of the columns, unless all were read.
     pub(super) fn of_columns(self, columns: &[String]) -> Opened<'a> {
         Opened { columns: columns.to_vec(), ..self }
     }

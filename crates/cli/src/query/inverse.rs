@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use koel::JoinKind;
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output, Spooled};
@@ -28,17 +28,38 @@ pub(super) struct Inverse<'a> {
     pub(super) watched: &'a Watched<'a>,
 }
 
+/// Groups that are read twice, with their ids as the last column.
+pub(super) struct NumberedGroups {
+    schema: SchemaRef,
+    groups: Spooled,
+    len: u64,
+}
+
+impl NumberedGroups {
+    /// No groups yet, with columns of this schema.
+    pub(super) fn new(schema: &Schema, limit: &Limit) -> Self {
+        let ids = Field::new("", DataType::UInt64, false);
+        let schema = schema_of(schema.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect());
+        NumberedGroups { groups: Spooled::new(&schema, limit), schema, len: 0 }
+    }
+
+    pub(super) fn push(&mut self, groups: RecordBatch) -> koel_arrow::Result<()> {
+        let first = self.len;
+        self.len += groups.num_rows() as u64;
+        let ids: UInt64Array = (first..self.len).collect::<Vec<_>>().into();
+        let columns = [groups.columns(), &[Arc::new(ids)]].concat();
+        self.groups.push(&batch(&self.schema, columns, groups.num_rows())?)
+    }
+
+    pub(super) fn read(&self) -> impl Iterator<Item = koel_arrow::Result<RecordBatch>> + '_ {
+        self.groups.read()
+    }
+}
+
 impl Inverse<'_> {
-    /// Writes the id of each row's key; null for rows that were dropped. The first columns of the groups, which have
-    /// this schema, are the keys, and the last one has the ids.
-    pub(super) fn write(
-        &self,
-        path: &Path,
-        rows: Rows<'_>,
-        groups: &mut Spooled,
-        schema: &Schema,
-        count: u64,
-    ) -> Result<Flushed> {
+    /// Writes the id of each row's key; null for rows that were dropped. The first columns of the groups are the keys.
+    pub(super) fn write(&self, path: &Path, rows: Rows<'_>, groups: &mut NumberedGroups) -> Result<Flushed> {
+        let NumberedGroups { schema, groups, len } = groups;
         let on: Vec<(usize, usize)> = places(rows.schema(), self.by)?.into_iter().zip(0..).collect();
         let drops = self.nulls == NullKeys::Drop;
         let nulls = if drops { NullEquality::NothingEquals } else { NullEquality::NullEquals };
@@ -46,7 +67,7 @@ impl Inverse<'_> {
         let (devices, limit, how) = (self.devices, self.limit, JoinKind::Left);
         let join = Join { devices, on: &on, how, nulls, columns: &columns, limit, watch: &watch };
         // Ids of 32 bits, if they fit.
-        let of_ids = if count <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
+        let of_ids = if *len <= u32::MAX.into() { DataType::UInt32 } else { DataType::UInt64 };
         let ids = schema_of(vec![Field::new("id", of_ids.clone(), drops)]);
         let mut results = self.watched.results_in(Place::File(path), &ids, limit)?;
         let written = join.run(rows.into_batches(limit), groups.batches(), |rows: RecordBatch| {

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use koel::IdOrder;
 use koel::device::Any;
 use koel_arrow::NullKeys;
+use koel_arrow::external::{GroupBy, Of};
 
 use super::Memory;
-use super::columns::wanted_columns;
-use super::inputs::Resources;
+use super::columns::{places, wanted_columns};
+use super::inputs::{Opened, Resources};
 use crate::failure::Result;
 use crate::input::{Inputs, ReadOptions};
 use crate::options::{self, TableDevices};
@@ -98,5 +101,24 @@ impl KeyedTable<'_> {
     /// The memory and the devices for this table.
     pub(super) fn resources<'b>(&self, memory: &'b Memory, devices: &'b [Any]) -> Resources<'b> {
         Resources { memory, devices, are_several: self.device.are_several() }
+    }
+
+    /// Opens columns of the table, and returns whether morsels are grouped first. `group_by` is the grouping without
+    /// columns, and `aggregates` returns the aggregates of a table with the given schema.
+    pub(super) fn columns<'b>(
+        &self,
+        resources: &Resources<'_>,
+        source: &'b Source,
+        columns: Vec<String>,
+        group_by: GroupBy<'_>,
+        aggregates: impl Fn(&Schema) -> Result<Vec<Of>>,
+    ) -> Result<(Opened<'b>, bool)> {
+        let opened = resources.open(source, columns)?;
+        let reduces = |sample: RecordBatch| {
+            let (by, aggregates) = (places(sample.schema_ref(), self.by)?, aggregates(sample.schema_ref())?);
+            Ok(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(&sample)?)
+        };
+        let is_partial = resources.are_streams() || opened.sample().and_then(reduces)?;
+        Ok((if is_partial { opened } else { opened.at_once()? }, is_partial))
     }
 }

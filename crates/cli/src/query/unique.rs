@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{BooleanArray, RecordBatch, UInt64Array};
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use koel_arrow::Function;
-use koel_arrow::external::{GroupBy, Of, Spooled};
+use koel_arrow::external::{GroupBy, Of};
 use serde_json::json;
 
 use super::columns::{batch, place, places, schema_of, wanted_columns};
 use super::inputs::Stop;
-use super::inverse::Inverse;
+use super::inverse::{Inverse, NumberedGroups};
 use super::keyed::{KeyedTable, NullRows};
 use super::results::Watched;
 use super::{Memory, Shape, check_distinct, check_names};
@@ -87,75 +87,45 @@ impl Job<'_> {
         let resources = self.table.resources(&self.options.memory, &devices);
         let columns = wanted_columns(shown, on);
         let limit = &resources.limit(&[(&source, &columns)])?;
-        let opened = resources.open(&source, columns)?;
         let watched = Watched::new(progress, output, "finding keys");
         let watch = |stage| watched.show(stage);
         let nulls = self.options.nulls.keys();
         let group_by = GroupBy { devices: &devices, by: &[], aggregates: &[], order, nulls, limit, watch: &watch };
-        let reduces = |sample: &RecordBatch| {
-            let (by, (aggregates, _)) =
-                (places(sample.schema_ref(), on)?, self.aggregates(shown, sample.schema_ref())?);
-            Ok(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(sample)?)
-        };
-        let is_partial = resources.are_streams() || opened.sample().and_then(|sample| reduces(&sample))?;
-        let again = self.inverse.map(|path| (path, opened.clone()));
-        let rows = if is_partial { opened.rows_by(on)? } else { opened.at_once()?.rows()? };
+        let of_columns = |schema: &Schema| Ok(self.aggregates(shown, schema)?.0);
+        let (opened, is_partial) = self.table.columns(&resources, &source, columns, group_by, of_columns)?;
+        let again = self.inverse.map(|path| (path, opened.clone().of_columns(on)));
+        let rows = opened.rows_by(if is_partial { on } else { &[] })?;
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
         let (by, (aggregates, order)) = (places(rows.schema(), on)?, self.aggregates(shown, rows.schema())?);
         let group_by = GroupBy { by: &by, aggregates: &aggregates, ..group_by };
         let of_groups = group_by.schema(rows.schema())?;
-        // Columns keep the metadata of the file's fields.
-        let field = |(name, &at): (&String, &usize)| {
-            let field = rows.schema().field(place(rows.schema(), name)?).clone();
-            Ok::<_, Failure>(field.with_data_type(of_groups.field(at).data_type().clone()).with_nullable(true))
-        };
-        let mut fields = shown.iter().zip(&order).map(field).collect::<Result<Vec<_>>>()?;
-        fields.extend(self.counts.then(|| Field::new("count", DataType::Int64, false)));
-        let schema = schema_of(fields);
-        let (counts, least) = ((by.len() + aggregates.len()).saturating_sub(1), i64::from(self.min_count));
-        let shown_of = |groups: &RecordBatch| -> koel_arrow::Result<RecordBatch> {
-            let columns = order.iter().map(|&at| Arc::clone(groups.column(at))).collect();
-            let rows = batch(&schema, columns, groups.num_rows())?;
-            if least < 2 {
-                return Ok(rows);
-            }
-            let counts = groups.column(counts).as_primitive::<Int64Type>().values();
-            let kept: BooleanArray = counts.iter().map(|&count| Some(count >= least)).collect();
-            Ok(filter_record_batch(&rows, &kept)?)
-        };
+        let shown = Shown::new(self, shown, order, &of_groups, rows.schema())?;
         let rows = rows.into_batches(limit);
         let run = |take: &mut dyn FnMut(RecordBatch) -> std::result::Result<(), Stop>| {
             let found = if is_partial { group_by.run(rows, take) } else { group_by.run_rows(rows, take) };
             found.map_err(|stop: Stop| stop.into_failure(Failure::from))
         };
+        let results = |schema: &SchemaRef| watched.results(&shape.schema(schema), limit);
         let (found, total) = match again {
             None => {
-                let mut results = watched.results(&shape.schema(&schema), limit)?;
-                let found = run(&mut |groups| Ok(results.write(&shape.batch(shown_of(&groups)?)?)?))?;
+                let mut results = results(&shown.schema)?;
+                let found = run(&mut |groups| Ok(results.write(&shape.batch(shown.of(&groups)?)?)?))?;
                 (found, results.finish()?)
             }
             Some((path, again)) => {
-                let spooled_schema = with_ids(&of_groups);
-                let mut spooled = Spooled::new(&spooled_schema, limit);
-                let mut next = 0;
-                let found = run(&mut |groups| {
-                    let ids = UInt64Array::from_iter_values(next..next + groups.num_rows() as u64);
-                    next += groups.num_rows() as u64;
-                    let columns = [groups.columns(), &[Arc::new(ids)]].concat();
-                    Ok(spooled.push(&batch(&spooled_schema, columns, groups.num_rows())?)?)
-                })?;
+                let mut groups = NumberedGroups::new(&of_groups, limit);
+                let found = run(&mut |batch| Ok(groups.push(batch)?))?;
                 let inverse = Inverse { devices: &devices, by: on, nulls, limit, watched: &watched };
-                let rows = again.of_columns(on).rows()?;
-                let mut inverse = Some(inverse.write(path, rows, &mut spooled, &spooled_schema, found.groups)?);
+                let mut inverse = Some(inverse.write(path, again.rows()?, &mut groups)?);
                 // The reader of stdout may close it early, so the ids are written first.
                 if output.output.is_none() {
                     inverse.take().map(Flushed::finish).transpose()?;
                 }
-                let mut results = watched.results(&shape.schema(&schema), limit)?;
-                for groups in spooled.read() {
-                    results.write(&shape.batch(shown_of(&groups?)?)?)?;
+                let mut results = results(&shown.schema)?;
+                for groups in groups.read() {
+                    results.write(&shape.batch(shown.of(&groups?)?)?)?;
                 }
                 // Both files are complete before either gets its name.
                 let rows = results.flush()?;
@@ -194,8 +164,40 @@ impl Job<'_> {
     }
 }
 
-/// Adds the id of each group as the last column.
-fn with_ids(groups: &SchemaRef) -> SchemaRef {
-    let ids = Field::new("", DataType::UInt64, false);
-    schema_of(groups.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect())
+/// The columns of the result.
+struct Shown {
+    schema: SchemaRef,
+    /// The position of each column in the columns of groups.
+    order: Vec<usize>,
+    /// The position of the counts, and the least count, if groups with fewer rows are dropped.
+    least: Option<(usize, i64)>,
+}
+
+impl Shown {
+    /// The columns `names`, and counts, given the schemas of the groups and of the table.
+    fn new(job: &Job<'_>, names: &[String], order: Vec<usize>, groups: &Schema, table: &Schema) -> Result<Self> {
+        // Columns keep the metadata of the file's fields.
+        let field = |(name, &at): (&String, &usize)| {
+            let of = groups.field(at).data_type().clone();
+            Ok::<_, Failure>(table.field(place(table, name)?).clone().with_data_type(of).with_nullable(true))
+        };
+        let mut fields = names.iter().zip(&order).map(field).collect::<Result<Vec<_>>>()?;
+        fields.extend(job.counts.then(|| Field::new("count", DataType::Int64, false)));
+        let counts = groups.fields().len() - 1;
+        Ok(Shown {
+            schema: schema_of(fields),
+            order,
+            least: (job.min_count > 1).then_some((counts, job.min_count.into())),
+        })
+    }
+
+    /// The rows of the result for these groups.
+    fn of(&self, groups: &RecordBatch) -> koel_arrow::Result<RecordBatch> {
+        let columns = self.order.iter().map(|&at| Arc::clone(groups.column(at))).collect();
+        let rows = batch(&self.schema, columns, groups.num_rows())?;
+        let Some((counts, least)) = self.least else { return Ok(rows) };
+        let counts = groups.column(counts).as_primitive::<Int64Type>().values();
+        let kept: BooleanArray = counts.iter().map(|&count| Some(count >= least)).collect();
+        Ok(filter_record_batch(&rows, &kept)?)
+    }
 }
