@@ -10,6 +10,7 @@ use arrow_schema::{Field, Schema};
 use koel::{Any, IdOrder};
 
 use crate::aggregate::{Aggregation, aggregated};
+use crate::ascending;
 use crate::error::{Error, Result};
 use crate::group::{Factorized, NullKeys, distinct, factorize};
 use crate::keys::{Column, Keys};
@@ -71,6 +72,16 @@ impl Groups {
         let columns = aggregations.iter().filter_map(Aggregation::column);
         if let Some(column) = columns.into_iter().find(|column| column.len() != keys.len()) {
             return Err(Error::Uneven { column: column.name().into(), rows: column.len(), expected: keys.len() });
+        }
+        if let Some([values, counts]) = ascending::integers(device, keys, aggregations, order)? {
+            let names = keys.columns().iter().map(Column::name).chain(aggregations.iter().map(Aggregation::name));
+            let (names, len) = (names.map(str::to_owned).collect(), values.len());
+            let counts = aggregations.iter().map(|_| GroupColumn::Values(Arc::clone(&counts)));
+            return Ok(Groups {
+                names,
+                columns: [GroupColumn::Values(values)].into_iter().chain(counts).collect(),
+                len,
+            });
         }
         let groups = match aggregations.iter().all(Aggregation::is_first) {
             true => Factorized { codes: Vec::<u32>::new().into(), rows: distinct(device, keys, order, nulls)? },

@@ -17,6 +17,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array, new_null_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_select::dictionary::garbage_collect_any_dictionary;
 
 use crate::error::{Error, Result};
 use crate::keys::Column;
@@ -288,6 +289,13 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     let chunks = if chunks.is_empty() {
         // Without a chunk, the type would be unknown.
         none = [empty(name, data_type)?];
+        &none[..]
+    } else if let [one] = chunks
+        && let Some(dictionary) = one.as_any_dictionary_opt()
+        && dictionary.values().len() > one.len()
+    {
+        // A morsel of a table with a large dictionary: only the values of its rows are examined.
+        none = [garbage_collect_any_dictionary(dictionary)?];
         &none[..]
     } else {
         chunks

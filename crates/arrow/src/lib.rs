@@ -67,6 +67,7 @@
 mod aggregate;
 #[cfg(test)]
 mod aggregate_tests;
+mod ascending;
 mod canonical;
 mod concat;
 pub mod dedup;

@@ -42,10 +42,10 @@ fn fit(pieces: &[&ArrayData]) -> bool {
     (0..first.child_data().len()).all(|i| fit(&pieces.iter().map(|piece| &piece.child_data()[i]).collect::<Vec<_>>()))
 }
 
-fn has_dictionaries(data_type: &DataType) -> bool {
+/// Whether arrays of a type may have dictionaries.
+pub(crate) fn has_dictionaries(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(..) => true,
-        // Nested types may contain dictionaries.
         other => other.is_nested(),
     }
 }

@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, DataType};
 use rayon::prelude::*;
 
 use crate::concat::concat;
+use crate::plain::has_dictionaries;
 use crate::starts::Starts;
 
 type Result<T> = std::result::Result<T, ArrowError>;
@@ -88,6 +89,15 @@ fn gathered(pieces: &[&dyn Array], places: impl ExactSizeIterator<Item = Option<
     Ok(make_array(rows.freeze()))
 }
 
+/// Nulls of this type, with the dictionaries of an array of that type, if there is one with rows: formats may require
+/// that all parts of a column have the same dictionary.
+pub(crate) fn nulls_like(data_type: &DataType, like: Option<&ArrayRef>, rows: usize) -> Result<ArrayRef> {
+    match like {
+        Some(like) if !like.is_empty() && has_dictionaries(data_type) => take(like, &UInt32Array::new_null(rows)),
+        _ => Ok(new_null_array(data_type, rows)),
+    }
+}
+
 /// Gathers the rows with these numbers, which must be valid, from a column in pieces; null if a number is null.
 pub(crate) fn take_chunks(
     data_type: &DataType,
@@ -96,7 +106,7 @@ pub(crate) fn take_chunks(
     rows: &UInt32Array,
 ) -> Result<ArrayRef> {
     let Some((least, greatest)) = ends(rows) else {
-        return Ok(new_null_array(data_type, rows.len()));
+        return nulls_like(data_type, chunks.first(), rows.len());
     };
     // Only the pieces from the least to the greatest row are used.
     let (first, last) = (starts.place(least).0, starts.place(greatest).0);

@@ -38,8 +38,7 @@ files of sequences.
   anti       rows `key,left`: left rows without a match
 
 Rows are in the order of left rows, then of right rows, on every device. The
-result is written in batches; only the columns of both files and an index of the
-right one are in memory.
+result is written in batches, and is never in memory as a whole.
 
 The extension of -o FILE selects the format: .parquet, .arrow, .csv, .csv.gz,
 .tsv, .ndjson and others. Without --on, -o FILE.npy writes a structured array

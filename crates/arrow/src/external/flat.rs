@@ -42,7 +42,7 @@ fn inner_field(field: &FieldRef) -> FieldRef {
 ///
 /// # Errors
 /// [`Error::Arrow`](crate::Error::Arrow) if the values of a dictionary, one per row, exceed the offsets of their type.
-pub(crate) fn flattened(column: &ArrayRef) -> Result<ArrayRef> {
+pub fn flattened(column: &ArrayRef) -> Result<ArrayRef> {
     array_of(column, false)
 }
 

@@ -9,6 +9,7 @@ use koel::{Any, HashBackend};
 
 use super::devices::Emit;
 use super::ordered::{Ahead, in_order};
+use super::right::may_stay;
 use super::windows::{LeftBatch, Windows};
 use super::{Batches, Limit, Side, batch_of};
 use crate::encode::NullEquality;
@@ -105,7 +106,9 @@ impl IsIn<'_> {
         let column = |(at, &key): (usize, &usize)| {
             let field = table.schema.field(key);
             let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
-            Column::of_chunks(field.name(), field.data_type(), pieces)
+            let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
+            // Pieces of a dictionary would be examined one by one.
+            Ok(if may_stay(field.data_type()) { column } else { column.one_piece().unwrap_or(column) })
         };
         let columns = side.keys.iter().enumerate().map(column).collect::<Result<_>>()?;
         Ok(Keys::new(columns)?)

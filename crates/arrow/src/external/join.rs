@@ -154,7 +154,7 @@ impl Join<'_> {
         check_types(&left_keys, right.keys())?;
         let devices = std::slice::from_ref(right.device());
         let mut pairing = Pairing::new(self, schema, self.limit.each(devices, 0), Hashing::new(self.nulls));
-        let rows = RightRows::prepared(right);
+        let rows = RightRows::prepared(right, &pairing.shown(false));
         let (indexed, mut joined) = (Indexed::with(&rows, right.index()), 0);
         let mut take = |batch: RecordBatch| {
             joined += batch.num_rows() as u64;

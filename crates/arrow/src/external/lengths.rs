@@ -54,9 +54,11 @@ impl Lengths {
         lengths
     }
 
-    /// Lengths that are not known, and count as 0.
-    pub(super) fn unknown() -> Self {
-        Lengths { slot: 0, of_row: Vec::new(), longest: 0 }
+    /// The mean length of rows in these columns, for each row: their values are not read.
+    pub(super) fn mean<'a>(columns: impl Iterator<Item = &'a ArrayRef>, rows: usize) -> Self {
+        let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+        let mean = columns.map(bytes).sum::<u64>() / rows.max(1) as u64 + 1;
+        Lengths { slot: mean, of_row: Vec::new(), longest: mean }
     }
 
     /// The greatest number of bytes of a row.

@@ -21,8 +21,9 @@ pub struct Limit {
     folder: PathBuf,
     /// The number of bytes per row in addition to its columns, for results.
     of_row: u64,
-    /// Whether rows may be spilled, and whether that depends on more than the memory of the machine.
+    /// Whether rows may be spilled.
     spills: bool,
+    /// Whether `bytes` is a limit, and not only the memory of the machine.
     is_set: bool,
 }
 
@@ -57,7 +58,7 @@ impl Limit {
         self
     }
 
-    /// Whether less than the memory of the machine may be used.
+    /// Whether there is a limit besides the memory of the machine.
     pub(super) fn is_set(&self) -> bool {
         self.is_set
     }

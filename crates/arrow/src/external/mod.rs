@@ -90,7 +90,7 @@ use merge_join::BatchKeys;
 use ordered::{Ahead, in_order};
 
 pub(crate) use exact_sums::merged;
-pub use flat::result_type;
+pub use flat::{flattened, result_type};
 pub use group::{GroupBy, Grouped, Of};
 pub use is_in::IsIn;
 pub use join::{Join, JoinedRows, Output};

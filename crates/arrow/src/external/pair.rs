@@ -11,9 +11,9 @@
 //! Results are runs. Each run is sorted by the row numbers in its last column: those of left rows, and for unmatched
 //! right rows, which follow, those of right rows. Pieces are in the order of right rows, and so are their runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::{RecordBatch, UInt32Array, new_null_array};
+use arrow_array::{RecordBatch, UInt32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{Field, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -34,7 +34,7 @@ use super::{Batches, Limit, Side, batch_of, memory};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
 use crate::plain::plain;
-use crate::take::take;
+use crate::take::{nulls_like, take};
 
 /// The greatest number of results that are stored after one lookup. If there are more, each piece of them is looked up
 /// again. Batches for a GPU are larger.
@@ -55,6 +55,8 @@ pub(super) struct Pairing<'a> {
     /// The greatest number of results that are stored, and how many are passed on at a time.
     at_once: usize,
     piece: usize,
+    /// A left row, for the dictionaries of left columns.
+    left_like: OnceLock<RecordBatch>,
     /// Whether one thread gathers all columns of a batch, because there are enough morsels for all threads.
     pub(super) alone: bool,
 }
@@ -127,7 +129,19 @@ impl Found<'_> {
 impl<'a> Pairing<'a> {
     pub(super) fn new(join: &Join<'a>, schema: SchemaRef, limit: Limit, hashing: Hashing) -> Self {
         let Join { on, how, nulls, columns, .. } = *join;
-        Pairing { on, how, nulls, columns, limit, hashing, schema, at_once: AT_ONCE, piece: ROWS, alone: false }
+        Pairing {
+            on,
+            how,
+            nulls,
+            columns,
+            limit,
+            hashing,
+            schema,
+            at_once: AT_ONCE,
+            piece: ROWS,
+            left_like: OnceLock::new(),
+            alone: false,
+        }
     }
 
     /// For batches of [`Limit::device_bytes`], which are large without a limit.
@@ -247,6 +261,7 @@ impl<'a> Pairing<'a> {
         right: &Indexed<'_>,
         mut take: impl FnMut(RecordBatch) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
+        self.left_like.get_or_init(|| left.slice(0, 1));
         self.found(side, &self.left(left), right, self.how, |found| self.put(&found, &mut take))
     }
 
@@ -366,7 +381,13 @@ impl<'a> Pairing<'a> {
                     (None, None) => None,
                 },
             };
-            column.unwrap_or_else(|| Ok(new_null_array(field.data_type(), found.rows)))
+            column.unwrap_or_else(|| {
+                let like = match (self.columns.get(at), self.left_like.get()) {
+                    (Some(&Output::Left(at)), Some(left)) => Some(left.column(at)),
+                    _ => None,
+                };
+                Ok(nulls_like(field.data_type(), like, found.rows)?)
+            })
         };
         let fields = self.schema.fields();
         let columns = match self.alone {

@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
         let keys = grouping.by.iter().map(|&key| Some(table.fields().get(key)?.as_ref().clone().with_nullable(true)));
         let mut fields = keys.collect::<Option<Vec<Field>>>()?;
         for state in &plan.states {
-            fields.push(Field::new("", state.data_type(table)?, true));
+            fields.push(Field::new(state.name(table), state.data_type(table)?, true));
         }
         plan.schema = Arc::new(Schema::new(fields));
         Some(plan)
@@ -139,6 +139,8 @@ impl<'a> Plan<'a> {
         let value = |plan: &mut Self| Some(Output::State(plan.state(State::Value(column), of.function)));
         match (of.function, field.data_type()) {
             (Function::Count, _) => Some(Output::State(self.state(State::Values(column), Function::Sum))),
+            // The least of the numbers of a dictionary is a number.
+            (Function::Min | Function::Max, DataType::Dictionary(_, values)) if values.is_primitive() => None,
             (Function::Min | Function::Max | Function::First | Function::Last, _) => value(self),
             (Function::Sum, DataType::Boolean) => Some(Output::State(self.state(State::True(column), Function::Sum))),
             (Function::Sum | Function::Mean, data_type) if data_type.is_floating() => {

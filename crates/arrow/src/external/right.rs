@@ -36,20 +36,22 @@ impl RightRows {
         Self::of(side, columns, shown, false)
     }
 
-    /// As [`new`](Self::new), on one thread, with all columns in pieces except nested ones.
+    /// As [`new`](Self::new), on one thread, with all columns in pieces that may be.
     pub(super) fn alone(side: &Side, batches: &[RecordBatch], shown: &[usize]) -> Result<Self> {
         let column = |(at, field): (usize, &Arc<Field>)| {
             let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
-            if field.data_type().is_nested() { column.one_piece().or(Ok(column)) } else { Ok(column) }
+            if may_stay(field.data_type()) { Ok(column) } else { column.one_piece().or(Ok(column)) }
         };
         let columns = side.unnumbered.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         Self::of(side, columns, shown, true)
     }
 
-    /// The rows of a prepared right side. They may be in a mapped file, so their lengths are not read.
-    pub(super) fn prepared(of: &PreparedJoin) -> Self {
-        RightRows { columns: of.columns().to_vec(), keys: of.keys().clone(), lengths: Lengths::unknown() }
+    /// The rows of a prepared right side. They may be in a mapped file, so the length of each is not read.
+    pub(super) fn prepared(of: &PreparedJoin, shown: &[usize]) -> Self {
+        let columns = of.columns().to_vec();
+        let lengths = Lengths::mean(shown.iter().flat_map(|&at| columns[at].chunks()), of.len());
+        RightRows { columns, keys: of.keys().clone(), lengths }
     }
 
     fn of(side: &Side, columns: Vec<Column>, shown: &[usize], alone: bool) -> Result<Self> {

@@ -48,6 +48,14 @@ impl State {
         })
     }
 
+    /// The name of its column, for messages.
+    pub(super) fn name<'a>(&self, table: &'a Schema) -> &'a str {
+        match self {
+            State::Value(column) => table.fields().get(*column).map_or("", |field| field.name()),
+            _ => "",
+        }
+    }
+
     /// The states of single rows. The first row is at this position.
     pub(super) fn of_rows(&self, batch: &RecordBatch, place: u64) -> Result<ArrayRef> {
         let rows = batch.num_rows();

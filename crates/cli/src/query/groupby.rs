@@ -202,7 +202,7 @@ fn key_at(source: &Source, row: usize) -> Result<String> {
         }
         start += batch.num_rows();
     }
-    Ok(format!("of row {row}"))
+    Ok(format!("in row {row}"))
 }
 
 /// The error for a sum that is too large; the sum's column has no name.

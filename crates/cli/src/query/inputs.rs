@@ -9,17 +9,19 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use koel::backend::{DeviceKind, HashBackend};
 use koel::device::Any;
-use koel_arrow::external::{Batches, KeyRange, Limit, Morsel, RangedMorsel, ReadMorsel, result_type, row_bytes};
-use koel_arrow::{Column, plain_type};
+use koel_arrow::external::{
+    Batches, KeyRange, Limit, Morsel, RangedMorsel, ReadMorsel, flattened, result_type, row_bytes,
+};
+use koel_arrow::{Column, plain_type, take};
 use rayon::prelude::*;
 
 use super::Memory;
-use super::columns::{batch, place, schema_of};
+use super::columns::{batch, place, places, schema_of};
 use crate::failure::{Failure, Result};
 use crate::tables::Table;
 use crate::tables::read::Source;
@@ -92,7 +94,6 @@ pub(super) fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
 }
 
 /// Columns of a source.
-#[derive(Clone)]
 pub(super) struct Opened<'a> {
     source: &'a Source,
     columns: Vec<String>,
@@ -111,8 +112,8 @@ impl<'a> Opened<'a> {
         if is_stream { Ok(opened) } else { opened.at_once() }
     }
 
-    /// The first rows.
-    pub(super) fn sample(&self) -> Result<RecordBatch> {
+    /// The first rows; `None` if they do not fit in one batch, such as lists with many dictionaries.
+    pub(super) fn sample(&self) -> Result<Option<RecordBatch>> {
         let (schema, batches): (_, Box<dyn Iterator<Item = Result<RecordBatch>>>) = match &self.table {
             Some(table) => {
                 let slice = |batch: &RecordBatch| Ok(batch.slice(0, batch.num_rows().min(SAMPLE)));
@@ -132,12 +133,20 @@ impl<'a> Opened<'a> {
                 break;
             }
         }
-        Ok(concat_batches(&schema, &sample).map_err(koel_arrow::Error::from)?)
+        Ok(concat_batches(&schema, &sample).ok())
     }
 
-    /// Only these of the columns, unless all were read.
-    pub(super) fn of_columns(self, columns: &[String]) -> Opened<'a> {
-        Opened { columns: columns.to_vec(), ..self }
+    /// These of the columns.
+    pub(super) fn of_columns(&self, columns: &[String]) -> Result<Opened<'a>> {
+        let project = |table: &Table| {
+            let places = places(&table.schema, columns)?;
+            let batch = |batch: &RecordBatch| batch.project(&places).map_err(koel_arrow::Error::from);
+            let batches = table.batches.iter().map(batch).collect::<koel_arrow::Result<Vec<_>>>()?;
+            let schema = table.schema.project(&places).map_err(koel_arrow::Error::from)?;
+            Ok::<_, Failure>(Table { schema: schema.into(), batches, rows: table.rows })
+        };
+        let table = self.table.as_ref().map(project).transpose()?;
+        Ok(Opened { source: self.source, columns: columns.to_vec(), table })
     }
 
     /// The same rows, read at once: rows that stay in memory take less of it that way.
@@ -188,7 +197,7 @@ impl<'a> Rows<'a> {
         &self.schema
     }
 
-    /// Whether a column has no type of its own, because it has no values: as nulls, or as text.
+    /// Whether a column has no type of its own: it has type Null, or is text without values.
     pub(super) fn is_open(&self, at: usize) -> bool {
         let field = self.schema.field(at);
         let is_null = |batch: &RecordBatch| batch.column(at).logical_null_count() == batch.num_rows();
@@ -226,14 +235,17 @@ impl<'a> Rows<'a> {
     pub(super) fn into_ranges(self, limit: &Limit, ranges: Option<Ranges>) -> Batches<'a, Stop> {
         let Rows { schema, input, nulls } = self;
         let to = Arc::clone(&schema);
+        // All batches have rows of one array, and so one dictionary.
+        let null = |at: usize| (at, new_null_array(to.field(at).data_type(), 1));
+        let nulls: Vec<(usize, ArrayRef)> = nulls.into_iter().map(null).collect();
         let put = move |of: RecordBatch| -> std::result::Result<RecordBatch, Stop> {
             if nulls.is_empty() {
                 return Ok(of);
             }
             let mut columns = of.columns().to_vec();
-            for &at in &nulls {
-                let column = new_null_array(to.field(at).data_type(), of.num_rows());
-                columns.splice(at..columns.len().min(at + 1), [column]);
+            for (at, null) in &nulls {
+                let column = take(null, &UInt32Array::new_null(of.num_rows())).map_err(koel_arrow::Error::from)?;
+                columns.splice(*at..columns.len().min(at + 1), [column]);
             }
             Ok(batch(&to, columns, of.num_rows())?)
         };
@@ -297,8 +309,8 @@ fn with_one_dictionary(table: Table) -> koel_arrow::Result<Table> {
                 (whole.data_type().clone(), batches.iter().map(slice).collect())
             }
             Err(_) => {
-                let plain = column.plain()?;
-                (plain.data_type().clone(), plain.chunks().to_vec())
+                let values = column.chunks().iter().map(flattened).collect::<koel_arrow::Result<Vec<_>>>()?;
+                (result_type(field.data_type()), values)
             }
         })
     });

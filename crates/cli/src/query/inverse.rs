@@ -36,11 +36,12 @@ pub(super) struct NumberedGroups {
 }
 
 impl NumberedGroups {
-    /// No groups yet, with columns of this schema.
-    pub(super) fn new(schema: &Schema, limit: &Limit) -> Self {
+    /// No groups yet, with columns of this schema. They are in a temporary file if `is_in_file`.
+    pub(super) fn new(schema: &Schema, limit: &Limit, is_in_file: bool) -> Self {
         let ids = Field::new("", DataType::UInt64, false);
         let schema = schema_of(schema.fields().iter().map(|field| field.as_ref().clone()).chain([ids]).collect());
-        NumberedGroups { groups: Spooled::new(&schema, limit), schema, len: 0 }
+        let groups = if is_in_file { Spooled::new(&schema, limit) } else { Spooled::buffered(&schema, limit) };
+        NumberedGroups { groups, schema, len: 0 }
     }
 
     pub(super) fn push(&mut self, groups: RecordBatch) -> koel_arrow::Result<()> {
@@ -49,6 +50,11 @@ impl NumberedGroups {
         let ids: UInt64Array = (first..self.len).collect::<Vec<_>>().into();
         let columns = [groups.columns(), &[Arc::new(ids)]].concat();
         self.groups.push(&batch(&self.schema, columns, groups.num_rows())?)
+    }
+
+    /// The bytes in a temporary file.
+    pub(super) fn spilled(&self) -> u64 {
+        self.groups.spilled()
     }
 
     pub(super) fn read(&self) -> impl Iterator<Item = koel_arrow::Result<RecordBatch>> + '_ {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::columns::{places, schema_of, wanted_columns};
 use super::inputs::{Resources, Stop, ranges};
 use super::results::Watched;
-use super::types::{give_types, to_failure};
+use super::types::{check_keys, give_types, to_failure};
 use super::{Memory, Nulls, On, check_distinct};
 use crate::failure::{Failure, Result, Verdict};
 use crate::input;
@@ -121,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let places = places(rows.schema(), &by)?.into_iter().zip(places(keys.schema(), &key)?);
     let places: Vec<(usize, usize)> = places.collect();
     give_types([&mut rows, &mut keys], &places);
+    check_keys(rows.schema(), keys.schema(), &places).map_err(|error| to_failure(error, sources))?;
     let of_rows = ranges(sources[0], rows.schema(), &by[0])?;
     let of_keys = ranges(sources[1], keys.schema(), &key[0])?;
     let is_in = IsIn { device: &device, on: &places, nulls: args.nulls.equality(), name, limit };

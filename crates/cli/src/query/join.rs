@@ -20,7 +20,7 @@ use serde_json::json;
 use super::columns::{place, renamed, wanted_columns};
 use super::inputs::{Ranges, Resources, Rows, Stop, ranges};
 use super::results::Watched;
-use super::types::{common, give_types, to_failure};
+use super::types::{check_keys, common, give_types, to_failure};
 use super::{Memory, Nulls, On, Reading, Shape, check_distinct, check_names};
 use crate::failure::{Result, Verdict};
 use crate::input::Inputs;
@@ -139,6 +139,7 @@ impl Job<'_> {
         let on = self.on.iter().map(|on| Ok((place(left.schema(), &on.left)?, place(right.schema(), &on.right)?)));
         let on: Vec<(usize, usize)> = on.collect::<Result<_>>()?;
         give_types([&mut left, &mut right], &on);
+        check_keys(left.schema(), right.schema(), &on).map_err(|error| to_failure(error, sources))?;
         let ranges = self.ranges(sources, [&left, &right])?;
         let type_of = |rows: &Rows<'_>, at: usize| plain_type(rows.schema().field(at).data_type());
         let differ = |key: usize| type_of(&left, on[key].0) != type_of(&right, on[key].1);

@@ -12,7 +12,7 @@ use koel_arrow::external::{GroupBy, Of};
 use super::Memory;
 use super::columns::{places, wanted_columns};
 use super::inputs::{Opened, Resources};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::input::{Inputs, ReadOptions};
 use crate::options::{self, TableDevices};
 use crate::output::RowOptions;
@@ -116,9 +116,9 @@ impl KeyedTable<'_> {
         let opened = resources.open(source, columns)?;
         let reduces = |sample: RecordBatch| {
             let (by, aggregates) = (places(sample.schema_ref(), self.by)?, aggregates(sample.schema_ref())?);
-            Ok(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(&sample)?)
+            Ok::<_, Failure>(GroupBy { by: &by, aggregates: &aggregates, ..group_by }.reduces(&sample)?)
         };
-        let is_partial = resources.are_streams() || opened.sample().and_then(reduces)?;
+        let is_partial = resources.are_streams() || opened.sample()?.map_or(Ok(false), reduces)?;
         Ok((if is_partial { opened } else { opened.at_once()? }, is_partial))
     }
 }

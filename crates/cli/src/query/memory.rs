@@ -10,8 +10,7 @@ pub(crate) struct Memory {
     /// Approximate memory limit, e.g. 4G; at least 64Mi
     ///
     /// As 300M, 4G or 16Gi. Data that does not fit is stored in temporary files in the folder TMPDIR. The result is the
-    /// same, except that columns of dictionaries are written as their values. By default half of the memory may be
-    /// used.
+    /// same, except that columns of dictionaries are written as their values.
     #[arg(long, value_name = "BYTES", value_parser = options::memory)]
     memory: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! The output of results, and the progress line during other work.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -17,18 +17,23 @@ pub(super) struct Watched<'a> {
     progress: RefCell<Option<Progress>>,
     output: &'a RowOptions,
     /// What is done with rows, for the progress line.
-    doing: &'static str,
+    doing: Cell<&'static str>,
 }
 
 impl<'a> Watched<'a> {
     pub(super) fn new(progress: Progress, output: &'a RowOptions, doing: &'static str) -> Self {
-        Watched { progress: RefCell::new(Some(progress)), output, doing }
+        Watched { progress: RefCell::new(Some(progress)), output, doing: Cell::new(doing) }
+    }
+
+    /// Sets what is done next.
+    pub(super) fn set(&self, doing: &'static str) {
+        self.doing.set(doing);
     }
 
     pub(super) fn show(&self, stage: Stage) {
         let what = match stage {
             Stage::Partitioning => "writing temporary files".into(),
-            Stage::Part(part, parts) => format!("{}, part {part} of {parts}", self.doing),
+            Stage::Part(part, parts) => format!("{}, part {part} of {parts}", self.doing.get()),
             _ => "putting rows in order".into(),
         };
         self.say(what);
@@ -47,7 +52,7 @@ impl<'a> Watched<'a> {
 
     /// As `results`, in this place.
     pub(super) fn results_in(&self, place: Place<'a>, schema: &SchemaRef, limit: &Limit) -> Result<Results<'_>> {
-        self.say(self.doing.into());
+        self.say(self.doing.get().into());
         // On stdout, nothing is written before the first row, because an error may still occur.
         let sink = match place {
             Place::Stdout(_) => None,

@@ -1,7 +1,7 @@
 //! Keys of two tables whose types differ: converts them to equal types, or reports why that is not possible.
 
-use arrow_schema::DataType;
-use koel_arrow::{Error, can_be_equal, plain_type};
+use arrow_schema::{DataType, Schema};
+use koel_arrow::{Column, Error, Keys, can_be_equal, check_types, plain_type};
 
 use super::inputs::Rows;
 use crate::failure::{Failure, Result};
@@ -23,6 +23,17 @@ pub(super) fn give_types([left, right]: [&mut Rows<'_>; 2], on: &[(usize, usize)
             right.put_nulls(other, &own_type);
         }
     }
+}
+
+/// Returns an error if values of two key columns, at these positions, cannot be equal.
+pub(super) fn check_keys(left: &Schema, right: &Schema, on: &[(usize, usize)]) -> koel_arrow::Result<()> {
+    let column = |schema: &Schema, at: usize| {
+        let field = schema.field(at);
+        Column::of_chunks(field.name(), field.data_type(), Vec::new())
+    };
+    let left = on.iter().map(|&(own, _)| column(left, own)).collect::<koel_arrow::Result<_>>()?;
+    let right = on.iter().map(|&(_, other)| column(right, other)).collect::<koel_arrow::Result<_>>()?;
+    check_types(&Keys::new(left)?, &Keys::new(right)?)
 }
 
 /// The type in which keys of rows without column names are compared: one that holds all numbers of both types, or else

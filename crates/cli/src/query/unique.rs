@@ -93,7 +93,7 @@ impl Job<'_> {
         let group_by = GroupBy { devices: &devices, by: &[], aggregates: &[], order, nulls, limit, watch: &watch };
         let of_columns = |schema: &Schema| Ok(self.aggregates(shown, schema)?.0);
         let (opened, is_partial) = self.table.columns(&resources, &source, columns, group_by, of_columns)?;
-        let again = self.inverse.map(|path| (path, opened.clone().of_columns(on)));
+        let again = self.inverse.map(|path| Ok::<_, Failure>((path, opened.of_columns(on)?))).transpose()?;
         let rows = opened.rows_by(if is_partial { on } else { &[] })?;
         let read_seconds = start.elapsed().as_secs_f64();
 
@@ -115,8 +115,10 @@ impl Job<'_> {
                 (found, results.finish()?)
             }
             Some((path, again)) => {
-                let mut groups = NumberedGroups::new(&of_groups, limit);
-                let found = run(&mut |batch| Ok(groups.push(batch)?))?;
+                let mut groups = NumberedGroups::new(&of_groups, limit, self.options.memory.is_given());
+                let mut found = run(&mut |batch| Ok(groups.push(batch)?))?;
+                found.spilled += groups.spilled();
+                watched.set("numbering rows");
                 let inverse = Inverse { devices: &devices, by: on, nulls, limit, watched: &watched };
                 let mut inverse = Some(inverse.write(path, again.rows()?, &mut groups)?);
                 // The reader of stdout may close it early, so the ids are written first.

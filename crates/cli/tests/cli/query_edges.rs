@@ -195,6 +195,86 @@ fn dictionaries_that_do_not_go_into_one_are_joined_as_text() {
     assert_eq!(folder.ok("convert u.arrow -"), format!("k\n{both}"));
 }
 
+/// An Arrow file has one dictionary per column, also if batches of the result have only nulls.
+#[test]
+fn columns_of_dictionaries_remain_dictionaries_in_every_join() {
+    const ROWS: i64 = 150_000;
+    let folder = Folder::new();
+    let numbers = |range: std::ops::Range<i64>| -> ArrayRef { Arc::new(Int64Array::from_iter_values(range)) };
+    let names = |rows: i64| -> ArrayRef {
+        let names = ["red", "green", "blue"];
+        Arc::new((0..rows).map(|row| names.get(row as usize % 4).copied()).collect::<DictionaryArray<Int8Type>>())
+    };
+    let field = |name: &str, of: &ArrayRef| Field::new(name, of.data_type().clone(), true);
+    for (file, keys) in [("all.arrow", numbers(0..ROWS)), ("last.arrow", numbers(ROWS - 1000..2 * ROWS - 1000))] {
+        let name = names(ROWS);
+        arrow(&folder, file, vec![field("k", &keys), field("name", &name)], vec![vec![keys, name]]);
+    }
+    for how in ["left", "right", "full"] {
+        for format in ["arrow", "arrows", "parquet"] {
+            folder.ok(&format!("join all.arrow last.arrow --on k --how {how} -o j.{format}"));
+            folder.ok(&format!("join all.arrow last.arrow --on k --how {how} --memory 64Mi -o limited.{format}"));
+            let values = folder.ok(&format!("convert j.{format} -"));
+            assert!(values == folder.ok(&format!("convert limited.{format} -")), "{how} {format}");
+            let rows = if how == "full" { 2 * ROWS - 1000 } else { ROWS };
+            assert_eq!(values.lines().count() as i64, rows + 1);
+        }
+        let schema = FileReader::try_new(File::open(folder.path("j.arrow")).unwrap(), None).unwrap().schema();
+        assert!(schema.fields()[1..].iter().all(|field| matches!(field.data_type(), DataType::Dictionary(..))));
+    }
+}
+
+#[test]
+fn ids_of_dictionaries_need_no_temporary_files() {
+    const ROWS: i32 = 200_000;
+    let folder = Folder::new();
+    let names: Vec<String> = (0..ROWS).map(|row| format!("name {}", row % 100_000)).collect();
+    let names: ArrayRef = Arc::new(
+        names.iter().map(|name| Some(name.as_str())).collect::<DictionaryArray<arrow_array::types::Int32Type>>(),
+    );
+    arrow(&folder, "a.arrow", vec![Field::new("k", names.data_type().clone(), true)], vec![vec![names]]);
+    let summary = folder.json("unique a.arrow --on k --inverse i.csv -o u.arrow --json");
+    assert_eq!(summary["spilled_bytes"], 0);
+    folder.ok("unique a.arrow --on k -o alone.arrow");
+    assert!(std::fs::read(folder.path("u.arrow")).unwrap() == std::fs::read(folder.path("alone.arrow")).unwrap());
+    let ids = folder.text("i.csv");
+    assert!(ids.lines().skip(1).enumerate().all(|(row, id)| id == (row % 100_000).to_string()));
+}
+
+#[test]
+fn values_in_dictionaries_are_aggregated() {
+    let folder = Folder::new();
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..3000).map(|row| row % 3)));
+    let numbers = Int64Array::from_iter_values([7, 5, 9]);
+    let of_row = Int8Array::from_iter_values((0..3000).map(|row| (row % 3) as i8));
+    let numbers: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(of_row, Arc::new(numbers)));
+    let fields = vec![Field::new("k", DataType::Int64, false), Field::new("n", numbers.data_type().clone(), true)];
+    arrow(&folder, "a.arrow", fields, vec![vec![keys, numbers]]);
+    for memory in ["", " --memory 64Mi"] {
+        let groups = folder.ok(&format!("groupby a.arrow --by k --agg min:n,max:n,sum:n,first:n{memory}"));
+        assert_eq!(groups, "k,n_min,n_max,n_sum,n_first\n0,7,7,7000,7\n1,5,5,5000,5\n2,9,9,9000,9\n", "{memory}");
+    }
+    // Lists whose dictionaries together have too many values for one.
+    let list = |numbers: std::ops::Range<i32>| -> ArrayRef {
+        let names = dictionary(numbers);
+        let item = Arc::new(Field::new("item", names.data_type().clone(), true));
+        let offsets = arrow_buffer::OffsetBuffer::from_lengths(std::iter::repeat_n(1, names.len()));
+        Arc::new(ListArray::new(item, offsets, names, None))
+    };
+    let of = list(0..1).data_type().clone();
+    let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, false), Field::new("l", of, true)]));
+    let file = File::create(folder.path("lists.arrows")).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
+    for numbers in [0..100, 100..200] {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers.clone().map(i64::from)));
+        writer.write(&RecordBatch::try_new(schema.clone(), vec![keys, list(numbers)]).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+    folder.ok("groupby lists.arrows --by k --agg rows=count,first:l -o l.parquet");
+    assert_eq!(folder.ok("convert l.parquet - --columns k").lines().count(), 201);
+    folder.refused("groupby lists.arrows --by k --agg sum:l", "column `l`");
+}
+
 #[test]
 fn every_plain_type_has_a_text_and_fields_keep_what_is_said_of_them() {
     let folder = Folder::new();

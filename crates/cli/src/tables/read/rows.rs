@@ -54,7 +54,7 @@ pub(super) struct Rows {
 }
 
 enum Data {
-    /// One batch, which `unique` takes without a copy.
+    /// One batch.
     Memory(Vec<ArrayRef>),
     File(Box<Pairs>),
 }
