@@ -18,14 +18,14 @@ use koel::Cpu;
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel_arrow::external::{Join, Limit, Output};
-use koel_arrow::{Error, NullEquality, PreparedJoin, PreparedOptions, can_be_equal, plain_type};
+use koel_arrow::{Error, NullEquality, PreparedJoin, PreparedOptions, can_be_equal, check_types, plain_type};
 use serde_json::json;
 
 use super::columns::{place, places, renamed, wanted_columns};
 use super::inputs::{Opened, Stop, keeps_types};
 use super::join::{From, Job, Out};
 use super::results::Watched;
-use super::types::{NEVER_EQUAL, are_never_equal, check_keys, is_string};
+use super::types::{NEVER_EQUAL, are_never_equal, is_string, types_of};
 use super::{On, check_distinct};
 use crate::failure::{Failure, Result, Verdict};
 use crate::out;
@@ -175,7 +175,8 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
             left.put_nulls(own, to);
         }
     }
-    check_keys(left.schema(), prepared.schema(), &on).map_err(|error| to_failure(error, with))?;
+    let keys = types_of(left.schema(), on.iter().map(|on| on.0))?;
+    check_types(&keys, prepared.keys()).map_err(|error| to_failure(error, with))?;
     let output = |out: &Out| match &out.from {
         From::Left(name) => Ok(Output::Left(place(left.schema(), name)?)),
         From::Right(name) => Ok(Output::Right(place(prepared.schema(), name)?)),

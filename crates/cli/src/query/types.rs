@@ -25,15 +25,16 @@ pub(super) fn give_types([left, right]: [&mut Rows<'_>; 2], on: &[(usize, usize)
     }
 }
 
+/// Key columns of these types, without rows.
+pub(super) fn types_of(schema: &Schema, keys: impl Iterator<Item = usize>) -> koel_arrow::Result<Keys> {
+    let column = |at: usize| Column::of_chunks(schema.field(at).name(), schema.field(at).data_type(), Vec::new());
+    Keys::new(keys.map(column).collect::<koel_arrow::Result<_>>()?)
+}
+
 /// Returns an error if values of two key columns, at these positions, cannot be equal.
 pub(super) fn check_keys(left: &Schema, right: &Schema, on: &[(usize, usize)]) -> koel_arrow::Result<()> {
-    let column = |schema: &Schema, at: usize| {
-        let field = schema.field(at);
-        Column::of_chunks(field.name(), field.data_type(), Vec::new())
-    };
-    let left = on.iter().map(|&(own, _)| column(left, own)).collect::<koel_arrow::Result<_>>()?;
-    let right = on.iter().map(|&(_, other)| column(right, other)).collect::<koel_arrow::Result<_>>()?;
-    check_types(&Keys::new(left)?, &Keys::new(right)?)
+    let (left, right) = (types_of(left, on.iter().map(|on| on.0))?, types_of(right, on.iter().map(|on| on.1))?);
+    check_types(&left, &right)
 }
 
 /// The type in which keys of rows without column names are compared: one that holds all numbers of both types, or else
