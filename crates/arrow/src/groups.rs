@@ -73,13 +73,13 @@ impl Groups {
         if let Some(column) = columns.into_iter().find(|column| column.len() != keys.len()) {
             return Err(Error::Uneven { column: column.name().into(), rows: column.len(), expected: keys.len() });
         }
-        if let Some([values, counts]) = ascending::integers(device, keys, aggregations, order)? {
+        if let Some((values, counts)) = ascending::integers(device, keys, aggregations, order)? {
             let names = keys.columns().iter().map(Column::name).chain(aggregations.iter().map(Aggregation::name));
             let (names, len) = (names.map(str::to_owned).collect(), values.len());
-            let counts = aggregations.iter().map(|_| GroupColumn::Values(Arc::clone(&counts)));
+            let counts = aggregations.iter().flat_map(|_| counts.clone());
             return Ok(Groups {
                 names,
-                columns: [GroupColumn::Values(values)].into_iter().chain(counts).collect(),
+                columns: [values].into_iter().chain(counts).map(GroupColumn::Values).collect(),
                 len,
             });
         }

@@ -21,6 +21,7 @@ use arrow_select::dictionary::garbage_collect_any_dictionary;
 
 use crate::error::{Error, Result};
 use crate::keys::Column;
+use crate::sizes::array_bytes;
 use crate::take::take;
 use crate::written::{mapped, written_in_pieces};
 
@@ -283,6 +284,9 @@ const NO_NUMBER: i128 = i128::MAX;
 /// The error message for types that no Arrow array has.
 const NO_ARRAYS: &str = "no array can have this type: use a type of Arrow's format";
 
+/// The most bytes of rows that are copied so that values of a dictionary need not be visited.
+const FEW_BYTES: usize = 16 << 20;
+
 /// Splits a column into columns of plain values. Comparable types have the same number of them.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
     let none;
@@ -295,7 +299,10 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
         && dictionary.values().len() > one.len()
     {
         // A morsel of a table with a large dictionary: only the values of its rows are examined.
-        none = [garbage_collect_any_dictionary(dictionary)?];
+        none = [match array_bytes(one) {
+            ..=FEW_BYTES => take(dictionary.values(), dictionary.keys())?,
+            _ => garbage_collect_any_dictionary(dictionary)?,
+        }];
         &none[..]
     } else {
         chunks

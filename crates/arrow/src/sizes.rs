@@ -48,7 +48,7 @@ pub fn rows_within(batch: &RecordBatch, most: usize) -> (usize, usize) {
 }
 
 /// Returns the number of bytes of the rows of an array.
-fn array_bytes(array: &dyn Array) -> usize {
+pub(crate) fn array_bytes(array: &dyn Array) -> usize {
     bytes_of(array, 0..array.len())
 }
 
