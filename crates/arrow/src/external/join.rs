@@ -133,8 +133,8 @@ impl Join<'_> {
         Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
     }
 
-    /// As [`run`](Self::run), with the prepared right side of joins. The join works on its device, and compares its key
-    /// columns with the left ones of `on`, in their order. Right columns are those of its schema.
+    /// As [`run`](Self::run), with a prepared right side. Its device looks up the rows, and its key columns are
+    /// compared with the left columns of `on`, in their order. The fields `devices` and `nulls` are not used.
     ///
     /// # Errors
     /// As [`run`](Self::run); [`koel::Error::InvalidParameter`] for right and full joins.

@@ -41,8 +41,8 @@ impl Limit {
         Limit { bytes, folder: std::env::temp_dir(), of_row: OF_A_ROW, spills: true, is_set: bytes < u64::MAX }
     }
 
-    /// No limit: rows are never spilled, so the columns of results keep their types. The rows of each table are fewer
-    /// than 2^32 - 1.
+    /// No limit: rows are never spilled, so the columns of results keep their types. A table may have up to 2^32 - 2
+    /// rows.
     pub fn none() -> Self {
         Limit { spills: false, ..Limit::new(u64::MAX) }
     }

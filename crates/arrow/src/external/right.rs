@@ -36,7 +36,7 @@ impl RightRows {
         Self::of(side, columns, shown, false)
     }
 
-    /// As [`new`](Self::new), on one thread, with all columns in pieces that may be.
+    /// As [`new`](Self::new), on one thread. Columns stay in pieces if they may.
     pub(super) fn alone(side: &Side, batches: &[RecordBatch], shown: &[usize]) -> Result<Self> {
         let column = |(at, field): (usize, &Arc<Field>)| {
             let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();

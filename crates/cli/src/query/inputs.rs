@@ -136,7 +136,7 @@ impl<'a> Opened<'a> {
         Ok(concat_batches(&schema, &sample).ok())
     }
 
-    /// These of the columns.
+    /// The columns with these names.
     pub(super) fn of_columns(&self, columns: &[String]) -> Result<Opened<'a>> {
         let project = |table: &Table| {
             let places = places(&table.schema, columns)?;

@@ -147,8 +147,8 @@ impl Job<'_> {
         Ok(Verdict::Fine)
     }
 
-    /// The aggregates: the first value of each shown column that is not a key, and the number of rows if it is needed.
-    /// The latter is the last one. Also returns the position of each column of the result in the columns of groups.
+    /// The aggregates: the first value of each shown column that is not a key, and the number of rows if it is needed,
+    /// which is the last one. Also returns the position of each column of the result in the columns of groups.
     fn aggregates(&self, shown: &[String], schema: &Schema) -> Result<(Vec<Of>, Vec<usize>)> {
         let (by, mut all, mut order) = (self.table.by, Vec::new(), Vec::new());
         for name in shown {
