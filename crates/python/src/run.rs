@@ -120,7 +120,7 @@ fn pool() -> Result<&'static ThreadPool> {
         {
             return Ok(&pool.threads);
         }
-        let threads = threads("koel")?;
+        let threads = threads("koel", usize::MAX)?;
         let mine = Box::into_raw(Box::new(Pool { process: process::id(), threads }));
         if POOL.compare_exchange(latest, mine, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // Another thread was sooner.
@@ -131,9 +131,13 @@ fn pool() -> Result<&'static ThreadPool> {
     }
 }
 
-/// As many threads as the process may use.
-pub(crate) fn threads(name: &'static str) -> Result<ThreadPool> {
-    let builder = ThreadPoolBuilder::new().num_threads(koel::threads::requested()?);
+/// As many threads as the process may use, but at most `most`.
+pub(crate) fn threads(name: &'static str, most: usize) -> Result<ThreadPool> {
+    let available = match koel::threads::requested()? {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        requested => requested,
+    };
+    let builder = ThreadPoolBuilder::new().num_threads(available.min(most));
     builder.thread_name(move |i| format!("{name}-{i}")).build().map_err(|error| {
         // The stacks of threads are the first that does not fit.
         if let Err(no_memory) = memory::check(32 << 20) {

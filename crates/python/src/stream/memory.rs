@@ -16,6 +16,9 @@ const LEAST: u64 = 1 << 20;
 /// What work takes besides its limit.
 const BESIDES: u64 = 64 << 20;
 
+/// The least number of bytes of the limit for each thread.
+const OF_A_THREAD: u64 = 16 << 20;
+
 /// The limit that a caller gives. It is lowered to a third of what the system gives beyond that, so that neither the
 /// work nor the reader of its result runs out of memory.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
@@ -37,9 +40,37 @@ pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) 
     Ok(Limit::new(bytes).in_folder(folder))
 }
 
+/// The greatest number of threads for this limit: each keeps some freed memory.
+pub(crate) fn threads(limit: u64) -> usize {
+    usize::try_from(limit / OF_A_THREAD).unwrap_or(usize::MAX).max(2)
+}
+
 /// How much memory the work may take between two batches.
-pub(crate) fn needs(limit: &Limit) -> u64 {
-    limit.bytes().min(half() / 4).saturating_add(BESIDES / 2)
+pub(crate) fn needs(limit: u64) -> u64 {
+    limit.min(half() / 4).saturating_add(BESIDES / 2)
+}
+
+/// Returns freed memory to the system if the allocator has 1.25 times the limit. The allocator keeps freed memory for a
+/// second: this saves page faults, but counts towards the limit.
+pub(crate) fn purge(limit: u64) {
+    if committed() > limit.saturating_add(limit / 4) {
+        // SAFETY: any thread may call this at any time.
+        #[expect(unsafe_code, reason = "a function of a C library")]
+        unsafe {
+            libmimalloc_sys::mi_collect(true);
+        }
+    }
+}
+
+/// The number of bytes that the allocator has from the system.
+fn committed() -> u64 {
+    let (mut bytes, null) = (0, std::ptr::null_mut);
+    // SAFETY: results are written through the pointers that are not null.
+    #[expect(unsafe_code, reason = "a function of a C library")]
+    unsafe {
+        libmimalloc_sys::mi_process_info(null(), null(), null(), null(), null(), &raw mut bytes, null(), null());
+    }
+    bytes as u64
 }
 
 fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {

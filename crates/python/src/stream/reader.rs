@@ -37,7 +37,7 @@ pub(crate) struct BatchReader {
 
 impl BatchReader {
     pub(crate) fn new(job: Job, schema: SchemaRef, limit: &Limit) -> Self {
-        BatchReader { work: Arc::new(Work::new(job, super::memory::needs(limit))), schema }
+        BatchReader { work: Arc::new(Work::new(job, limit.bytes())), schema }
     }
 
     /// All batches, and at least one.

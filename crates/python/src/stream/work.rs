@@ -26,6 +26,7 @@ use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::memory as limits;
 use crate::error::{Failure, KoelError, Result};
 use crate::memory;
 use crate::run::{PATIENCE, panicked, threads};
@@ -44,8 +45,8 @@ pub(crate) struct Work(Arc<Shared>);
 struct Shared {
     /// The process that has the threads.
     process: u32,
-    /// Bytes of memory that the work may take between two checks.
-    needs: u64,
+    /// The memory limit in bytes.
+    limit: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -109,9 +110,10 @@ pub(crate) fn gone() -> PyErr {
 }
 
 impl Work {
-    pub(crate) fn new(job: Job, needs: u64) -> Self {
-        let state = State { job: Some(job), ..State::default() };
-        Work(Arc::new(Shared { process: process::id(), needs, state: Mutex::new(state), changed: Condvar::new() }))
+    /// `limit` is the memory limit in bytes.
+    pub(crate) fn new(job: Job, limit: u64) -> Self {
+        let state = Mutex::new(State { job: Some(job), ..State::default() });
+        Work(Arc::new(Shared { process: process::id(), limit, state, changed: Condvar::new() }))
     }
 
     /// The next batch; `None` after the last one. Must be called without the interpreter's lock.
@@ -194,7 +196,7 @@ impl Work {
     }
 
     fn begin(&self, job: Job) -> Result<()> {
-        let pool = threads("koel-stream")?;
+        let pool = threads("koel-stream", limits::threads(self.0.limit))?;
         let shared = Arc::clone(&self.0);
         // With the interpreter's lock, so that no fork finds it locked.
         Python::try_attach(|_| {
@@ -262,12 +264,16 @@ impl Outlet {
 
     /// Ends work that was cancelled, or whose memory until the next check is not available.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.0.lock().is_stopped { Err(stopped().into()) } else { memory::check(self.0.needs) }
+        if self.0.lock().is_stopped {
+            return Err(stopped().into());
+        }
+        limits::purge(self.0.limit);
+        memory::check(limits::needs(self.0.limit))
     }
 
     /// The same before work on a batch, of which copies are made.
     pub(crate) fn check_for(&self, batch: &RecordBatch) -> Result<()> {
-        memory::check(self.0.needs.saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
+        memory::check(limits::needs(self.0.limit).saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
     }
 
     /// The same where no error can be returned: between parts, each of which may take long. It unwinds without a panic
