@@ -17,11 +17,9 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, downcast_dictionary_array, new_empty_array, new_null_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
-use arrow_select::dictionary::garbage_collect_any_dictionary;
 
 use crate::error::{Error, Result};
 use crate::keys::Column;
-use crate::sizes::array_bytes;
 use crate::take::take;
 use crate::written::{mapped, written_in_pieces};
 
@@ -284,25 +282,12 @@ const NO_NUMBER: i128 = i128::MAX;
 /// The error message for types that no Arrow array has.
 const NO_ARRAYS: &str = "no array can have this type: use a type of Arrow's format";
 
-/// The most bytes of rows that are copied so that values of a dictionary need not be visited.
-const FEW_BYTES: usize = 16 << 20;
-
 /// Splits a column into columns of plain values. Comparable types have the same number of them.
 pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> Result<Vec<Leaf>> {
     let none;
     let chunks = if chunks.is_empty() {
         // Without a chunk, the type would be unknown.
         none = [empty(name, data_type)?];
-        &none[..]
-    } else if let [one] = chunks
-        && let Some(dictionary) = one.as_any_dictionary_opt()
-        && dictionary.values().len() > one.len()
-    {
-        // A morsel of a table with a large dictionary: only the values of its rows are examined.
-        none = [match array_bytes(one) {
-            ..=FEW_BYTES => take(dictionary.values(), dictionary.keys())?,
-            _ => garbage_collect_any_dictionary(dictionary)?,
-        }];
         &none[..]
     } else {
         chunks

@@ -14,17 +14,22 @@
 //! seeds.
 //!
 //! The device stores only hashes. Strings remain in host memory, where they are compared.
+//!
+//! Batches of a table often share a dictionary. Its values are looked up once, as soon as batches with as many rows were
+//! looked up; before that, only the values of their rows are.
 
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_buffer::ScalarBuffer;
 use koel::{Any, NO_ROW};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::Result;
 use crate::finder::Finder;
-use crate::leaf::{Bytes, Leaf, Strings, Values};
+use crate::leaf::{Bytes, Leaf, Piece, Strings, Values};
 use crate::starts::Starts;
 use crate::written::{mapped, written};
 
@@ -42,6 +47,18 @@ pub(crate) struct StringNumbers {
     /// The number of each string that collided in all rounds.
     left: HashMap<Vec<u8>, u32>,
     bits: u32,
+    shared: Mutex<Shared>,
+}
+
+/// The dictionary of the other column in recent batches.
+#[derive(Default)]
+struct Shared {
+    /// Also keeps the dictionary in memory, so that no other one has its address.
+    dictionary: Option<Strings>,
+    /// The number of rows of these batches; `None` after a thread has begun to look up the values.
+    rows: Option<usize>,
+    /// The number of each value, once they were looked up.
+    numbers: Option<Arc<Vec<u32>>>,
 }
 
 /// The strings that took part in a round.
@@ -54,7 +71,8 @@ struct Round {
 impl StringNumbers {
     /// Indexes a column, and returns the number of each of its strings. Hashes have `bits` bits.
     pub(crate) fn build(device: &Any, strings: StringColumn, bits: u32) -> Result<(Self, Vec<u32>)> {
-        let mut numbers = StringNumbers { strings, rounds: Vec::new(), left: HashMap::new(), bits };
+        let (rounds, left, shared) = (Vec::new(), HashMap::new(), Mutex::default());
+        let mut numbers = StringNumbers { strings, rounds, left, bits, shared };
         let len = numbers.strings.len();
         let mut of: Vec<u32> = vec![NO_ROW; len];
         let mut waiting: Option<Vec<u32>> = None;
@@ -100,7 +118,53 @@ impl StringNumbers {
     }
 
     /// The number of each string of another column, or [`NO_ROW`].
-    pub(crate) fn find(&self, others: &StringColumn) -> Result<Vec<u32>> {
+    pub(crate) fn find(&self, others: &StringColumn) -> Result<Arc<Vec<u32>>> {
+        let values = match others.dictionary() {
+            Some(dictionary) => self.of_dictionary(dictionary, others.len())?,
+            None => None,
+        };
+        Ok(match (values, &others.picked) {
+            (None, _) => self.find_each(others)?.into(),
+            (Some(values), None) => values,
+            (Some(values), Some(keys)) => {
+                mapped(keys, |key: u32| values.get(key as usize).copied().unwrap_or(NO_ROW)).into()
+            }
+        })
+    }
+
+    /// The number of each value of a dictionary, of which this number of strings is to be looked up. `None` if it is
+    /// faster to look up these strings, or if another thread is looking up the values.
+    fn of_dictionary(&self, dictionary: &Strings, rows: usize) -> Result<Option<Arc<Vec<u32>>>> {
+        let lock = || -> MutexGuard<'_, Shared> { self.shared.lock().unwrap_or_else(PoisonError::into_inner) };
+        let is_shared = |shared: &Shared| shared.dictionary.as_ref().map(Strings::place) == Some(dictionary.place());
+        {
+            let mut shared = lock();
+            if !is_shared(&shared) {
+                *shared = Shared { dictionary: Some(dictionary.clone()), rows: Some(0), numbers: None };
+            }
+            if let Some(numbers) = &shared.numbers {
+                return Ok(Some(Arc::clone(numbers)));
+            }
+            let Some(before) = shared.rows else { return Ok(None) };
+            let is_enough = before + rows >= dictionary.len();
+            shared.rows = (!is_enough).then_some(before + rows);
+            if !is_enough {
+                return Ok(None);
+            }
+        }
+        // Without the lock: a thread that waits for others in there may begin with another batch.
+        let (strings, rows) = (dictionary.clone(), dictionary.len());
+        let values = Piece { values: Values::Bytes(Bytes { strings, keys: None }), nulls: None, rows };
+        let values = StringColumn::of(&Leaf { pieces: vec![values], scale: 0 })?;
+        let numbers = Arc::new(self.find_each(&values)?);
+        let mut shared = lock();
+        if is_shared(&shared) {
+            shared.numbers = Some(Arc::clone(&numbers));
+        }
+        Ok(Some(numbers))
+    }
+
+    fn find_each(&self, others: &StringColumn) -> Result<Vec<u32>> {
         let mut of: Vec<u32> = Vec::new();
         let mut waiting: Option<Vec<u32>> = None;
         for (seed, round) in (0..).zip(&self.rounds) {
@@ -168,9 +232,12 @@ fn different(strings: &StringColumn, others: &StringColumn, first: &[u32]) -> Ve
 }
 
 /// The strings of all pieces of a column. Those of dictionaries are the values; a dictionary that several pieces share
-/// occurs once.
+/// occurs once. If the only piece has fewer rows than its dictionary has values, the strings are those of its rows.
 pub(crate) struct StringColumn {
     pieces: Vec<Strings>,
+    /// For strings of rows: the position of each in the dictionary; unspecified for nulls.
+    picked: Option<ScalarBuffer<u32>>,
+    is_dictionary: bool,
     /// The position of the first string of each array of strings.
     starts: Starts,
     /// The number of strings.
@@ -188,6 +255,15 @@ impl StringColumn {
         let (mut pieces, mut of_piece) = (Vec::new(), Vec::new());
         let mut known = HashMap::new();
         let mut end = 0;
+        let dictionary = match &leaf.pieces[..] {
+            [Piece { values: Values::Bytes(Bytes { strings, keys: Some(keys) }), .. }] => Some((strings, keys)),
+            _ => None,
+        };
+        if let Some((strings, keys)) = dictionary.filter(|(strings, keys)| strings.len() > keys.len()) {
+            let (pieces, starts) = (vec![strings.clone()], Starts::of_lengths(std::iter::empty()));
+            let (len, picked) = (keys.len() as u32, Some(keys.clone()));
+            return Ok(StringColumn { pieces, picked, is_dictionary: true, starts, len, of_piece: vec![0] });
+        }
         for piece in &leaf.pieces {
             let Values::Bytes(bytes) = &piece.values else {
                 of_piece.push(0);
@@ -207,15 +283,26 @@ impl StringColumn {
             of_piece.push(start);
         }
         let starts = Starts::of_lengths(pieces.iter().map(Strings::len));
-        Ok(StringColumn { pieces, starts, len: end, of_piece })
+        let is_dictionary = dictionary.is_some();
+        Ok(StringColumn { pieces, picked: None, is_dictionary, starts, len: end, of_piece })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
 
+    /// The dictionary of the only piece.
+    fn dictionary(&self) -> Option<&Strings> {
+        self.pieces.first().filter(|_| self.is_dictionary)
+    }
+
     #[inline]
     fn get(&self, i: u32) -> &[u8] {
+        if let Some(keys) = &self.picked {
+            // The key of a null may be any number.
+            let (values, key) = (&self.pieces[0], keys[i as usize] as usize);
+            return if key < values.len() { values.get(key) } else { &[] };
+        }
         match &self.pieces[..] {
             [one] => one.get(i as usize),
             several => {
@@ -251,7 +338,7 @@ impl StringColumn {
         leaf.written(|number, row, to| {
             let (piece, start) = (&leaf.pieces[number], self.of_piece[number] as usize);
             match &piece.values {
-                Values::Bytes(Bytes { strings, keys: Some(keys) }) => {
+                Values::Bytes(Bytes { strings, keys: Some(keys) }) if self.picked.is_none() => {
                     let own = &of_string[start..start + strings.len()];
                     for (to, &key) in to.iter_mut().zip(&keys[row..]) {
                         *to = convert(own.get(key as usize).copied().unwrap_or(NO_ROW));
@@ -273,7 +360,9 @@ impl StringColumn {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, StringArray};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray};
+    use arrow_buffer::NullBuffer;
     use koel::Cpu;
 
     use super::*;
@@ -293,16 +382,46 @@ mod tests {
         for bits in [64, 8, 1] {
             let (numbers, of) = StringNumbers::build(&device, column(&build)?, bits)?;
             assert_eq!(of, build.iter().map(first).collect::<Vec<_>>(), "{bits} bits");
-            assert_eq!(
-                numbers.find(&column(&requested)?)?,
-                requested.iter().map(first).collect::<Vec<_>>(),
-                "{bits} bits"
-            );
+            let expected: Vec<u32> = requested.iter().map(first).collect();
+            assert_eq!(*numbers.find(&column(&requested)?)?, expected, "{bits} bits");
             assert_eq!(numbers.left.is_empty(), bits == 64, "{bits} bits");
-            assert_eq!(numbers.find(&column(&[])?)?, []);
+            assert_eq!(*numbers.find(&column(&[])?)?, []);
         }
         let (none, of) = StringNumbers::build(&device, column(&[])?, 64)?;
-        assert_eq!((of, none.find(&column(&requested[..1])?)?), (vec![], vec![NO_ROW]));
+        assert_eq!((of, &*none.find(&column(&requested[..1])?)?), (vec![], &vec![NO_ROW]));
+        Ok(())
+    }
+
+    #[test]
+    fn values_of_a_shared_dictionary_are_looked_up_once() -> Result<()> {
+        let build: Vec<String> = (0..1000).map(|i| format!("{}", 3 * i)).collect();
+        let (numbers, _) = StringNumbers::build(&Any::Cpu(Cpu::new()), column(&build)?, 64)?;
+        let dictionary = |values: i32| {
+            let strings: ArrayRef = Arc::new(StringArray::from_iter_values((0..values).map(|i| format!("{i}"))));
+            // Each seventh row is null, and its key is not one of the dictionary.
+            let keys: Vec<i32> = (0..6000).map(|row| if row % 7 == 0 { -1 } else { row * 31 % values }).collect();
+            let nulls = NullBuffer::from_iter((0..6000).map(|row| row % 7 != 0));
+            DictionaryArray::<Int32Type>::new(Int32Array::new(keys.into(), Some(nulls)), strings)
+        };
+        let expected = |row: i32, values: i32| match (row % 7, row * 31 % values) {
+            (0, _) => 7777,
+            (_, value) if value % 3 == 0 && value < 3000 => (value / 3) as u32,
+            _ => NO_ROW,
+        };
+        // Batches with fewer rows than the dictionary has values, with as many, and with more.
+        for (values, rows, from) in [(4000, 400, 3600), (500, 500, 0), (300, 1000, 0)] {
+            let dictionary: ArrayRef = Arc::new(dictionary(values));
+            for start in (0..6000).step_by(rows) {
+                let batch = dictionary.slice(start, rows);
+                let leaf = &leaves("d", batch.data_type(), std::slice::from_ref(&batch)).expect("strings")[0];
+                let strings = StringColumn::of(leaf)?;
+                let found = strings.by_row(leaf, &numbers.find(&strings)?, 7777, |number| number);
+                let rows = start as i32..(start + rows) as i32;
+                assert_eq!(found, rows.map(|row| expected(row, values)).collect::<Vec<_>>());
+                let known = numbers.shared.lock().expect("no panic").numbers.as_ref().map(|numbers| numbers.len());
+                assert_eq!(known, (start >= from).then_some(values as usize), "{values} values, from row {start}");
+            }
+        }
         Ok(())
     }
 }
