@@ -1,5 +1,7 @@
 //! `--agg`: the aggregates of a grouping.
 
+use std::collections::HashSet;
+
 use koel_arrow::Function;
 
 use crate::failure::{Failure, Result};
@@ -78,7 +80,7 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
 
 /// Refuses a result in which two columns have the same name.
 pub(super) fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result<()> {
-    let mut taken = by.to_vec();
+    let mut taken: HashSet<String> = by.iter().cloned().collect();
     for requested in aggregates {
         let name = requested.shown();
         if taken.contains(&name) {
@@ -91,7 +93,7 @@ pub(super) fn check_names(by: &[String], aggregates: &[AggregateSpec]) -> Result
                 requested.function.name()
             )));
         }
-        taken.push(name);
+        taken.insert(name);
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Columns of a table: which ones a command reads, and where they are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -16,17 +16,31 @@ pub(crate) fn wanted_columns(shown: &[String], keys: &[String]) -> Vec<String> {
     shown.iter().chain(hidden).cloned().collect()
 }
 
-/// The positions of the columns of these names.
-pub(super) fn places(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
-    names.iter().map(|name| place(schema, name)).collect()
+/// The position of each column by its name: of equal names, that of the first one.
+pub(super) struct Places<'a> {
+    schema: &'a Schema,
+    by_name: HashMap<&'a str, usize>,
 }
 
-/// The position of the column of this name.
-pub(super) fn place(schema: &Schema, name: &str) -> Result<usize> {
-    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
-        let there = schema.fields().iter().map(|field| field.name().clone()).collect();
-        koel_arrow::Error::MissingColumn { column: name.into(), there }.into()
-    })
+impl<'a> Places<'a> {
+    pub(super) fn new(schema: &'a Schema) -> Self {
+        let places = schema.fields().iter().enumerate().rev();
+        Places { schema, by_name: places.map(|(place, field)| (field.name().as_str(), place)).collect() }
+    }
+
+    /// The position of the column of this name.
+    pub(super) fn of(&self, name: &str) -> Result<usize> {
+        self.by_name.get(name).copied().ok_or_else(|| {
+            let there = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+            koel_arrow::Error::MissingColumn { column: name.into(), there }.into()
+        })
+    }
+}
+
+/// The positions of the columns of these names.
+pub(super) fn places(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
+    let places = Places::new(schema);
+    names.iter().map(|name| places.of(name)).collect()
 }
 
 /// The schema with these names.

@@ -12,7 +12,7 @@ use koel_arrow::{Error, Function, plain_type};
 use serde_json::json;
 
 use super::aggregates::{AggregateSpec, check_names};
-use super::columns::{place, places, schema_of, wanted_columns};
+use super::columns::{Places, places, schema_of, wanted_columns};
 use super::inputs::Stop;
 use super::keyed::{KeyedTable, NullRows};
 use super::results::Watched;
@@ -165,8 +165,9 @@ impl Job<'_> {
 
     /// The aggregates that are computed, with the positions of their columns.
     fn of_columns(&self, schema: &Schema) -> Result<Vec<Of>> {
+        let places = Places::new(schema);
         let aggregate = |requested: AggregateSpec| {
-            let column = requested.column.as_deref().map(|column| place(schema, column)).transpose()?;
+            let column = requested.column.as_deref().map(|column| places.of(column)).transpose()?;
             Ok(Of { function: requested.function, column, name: requested.shown() })
         };
         self.computed().into_iter().map(aggregate).collect()

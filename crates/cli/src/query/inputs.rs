@@ -21,7 +21,7 @@ use koel_arrow::{Column, plain_type, take};
 use rayon::prelude::*;
 
 use super::Memory;
-use super::columns::{batch, place, places, schema_of};
+use super::columns::{Places, batch, places, schema_of};
 use crate::failure::{Failure, Result};
 use crate::tables::Table;
 use crate::tables::read::Source;
@@ -283,7 +283,7 @@ impl<'a> Rows<'a> {
 
 /// The ranges of a key column of a source, which is at this position in its rows, if they are known.
 pub(super) fn ranges(source: &Source, schema: &Schema, column: &str) -> Result<Option<Ranges>> {
-    let at = place(schema, column)?;
+    let at = Places::new(schema).of(column)?;
     Ok(source.ranges(column).map(|ranges| (at, ranges)))
 }
 

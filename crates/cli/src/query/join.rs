@@ -11,13 +11,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use arrow_schema::Schema;
 use koel::JoinKind;
 use koel_arrow::external::{Join, Output};
 use koel_arrow::plain_type;
 use serde_json::json;
 
-use super::columns::{place, renamed, wanted_columns};
+use super::columns::{Places, places, renamed, wanted_columns};
 use super::inputs::{Ranges, Resources, Rows, Stop, ranges};
 use super::results::Watched;
 use super::types::{check_keys, common, give_types, to_failure};
@@ -136,8 +135,9 @@ impl Job<'_> {
         let read_seconds = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let on = self.on.iter().map(|on| Ok((place(left.schema(), &on.left)?, place(right.schema(), &on.right)?)));
-        let on: Vec<(usize, usize)> = on.collect::<Result<_>>()?;
+        let [own, other] = On::sides(self.on);
+        let on: Vec<(usize, usize)> =
+            places(left.schema(), &own)?.into_iter().zip(places(right.schema(), &other)?).collect();
         give_types([&mut left, &mut right], &on);
         check_keys(left.schema(), right.schema(), &on).map_err(|error| to_failure(error, sources))?;
         let ranges = self.ranges(sources, [&left, &right])?;
@@ -145,14 +145,13 @@ impl Job<'_> {
         let differ = |key: usize| type_of(&left, on[key].0) != type_of(&right, on[key].1);
         let outs = self.chosen(self.columns(sources, differ))?;
         let columns: Vec<Output> = {
-            let (of_left, of_right) = (positions(left.schema()), positions(right.schema()));
+            let (of_left, of_right) = (Places::new(left.schema()), Places::new(right.schema()));
             let output = |out: &Out| match &out.from {
-                From::Left(name) => of_left.get(name.as_str()).copied().map(Output::Left),
-                From::Right(name) => of_right.get(name.as_str()).copied().map(Output::Right),
-                From::Key(at) => Some(Output::Key(*at)),
+                From::Left(name) => of_left.of(name).map(Output::Left),
+                From::Right(name) => of_right.of(name).map(Output::Right),
+                From::Key(at) => Ok(Output::Key(*at)),
             };
-            // All of them are among the columns that are needed.
-            outs.iter().filter_map(output).collect()
+            outs.iter().map(output).collect::<Result<_>>()?
         };
         let watched = Watched::new(progress, self.output, "joining");
         let watch = |stage| watched.show(stage);
@@ -242,25 +241,26 @@ impl Job<'_> {
     }
 
     /// The requested columns, in that order, or all.
-    pub(super) fn chosen(&self, mut outs: Vec<Out>) -> Result<Vec<Out>> {
+    pub(super) fn chosen(&self, outs: Vec<Out>) -> Result<Vec<Out>> {
         let requested = self.options.columns();
-        let is_requested = |out: &&Out| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
-        check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), "give another --suffix")?;
-        let Some(requested) = requested else { return Ok(outs) };
-        let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
-        let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
-            Some(at) => Ok(outs.swap_remove(at)),
-            None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
-        };
-        requested.iter().map(take).collect()
+        let is_requested = among(requested.as_deref());
+        let names = outs.iter().map(|out| out.name.as_str());
+        check_names(names.clone().filter(|name| is_requested(name)), "give another --suffix")?;
+        let Some(requested) = &requested else { return Ok(outs) };
+        let there: Vec<String> = names.map(Into::into).collect();
+        let mut outs: HashMap<String, Out> = outs.into_iter().map(|out| (out.name.clone(), out)).collect();
+        let missing =
+            |column: &String| koel_arrow::Error::MissingColumn { column: column.clone(), there: there.clone() };
+        requested.iter().map(|name| Ok(outs.remove(name).ok_or_else(|| missing(name))?)).collect()
     }
 
     /// The columns of each file that are read: its keys, and columns that may be in the result.
     pub(super) fn needed(&self, sources: [&Source; 2]) -> [Vec<String>; 2] {
         let requested = self.options.columns();
+        let is_requested = among(requested.as_deref());
         let mut shown = [Vec::new(), Vec::new()];
         for out in self.columns(sources, |_| true) {
-            if requested.as_ref().is_none_or(|requested| requested.contains(&out.name)) {
+            if is_requested(&out.name) {
                 match out.from {
                     From::Left(name) => shown[0].push(name),
                     From::Right(name) => shown[1].push(name),
@@ -273,7 +273,8 @@ impl Job<'_> {
     }
 }
 
-/// The position of each column.
-fn positions(schema: &Schema) -> HashMap<&str, usize> {
-    schema.fields().iter().enumerate().map(|(place, field)| (field.name().as_str(), place)).collect()
+/// Returns whether a name is one of these names, or all names if there are none.
+fn among(names: Option<&[String]>) -> impl Fn(&str) -> bool {
+    let names: Option<HashSet<&str>> = names.map(|names| names.iter().map(String::as_str).collect());
+    move |name| names.as_ref().is_none_or(|names| names.contains(name))
 }

@@ -21,7 +21,7 @@ use koel_arrow::external::{Join, Limit, Output};
 use koel_arrow::{Error, NullEquality, PreparedJoin, PreparedOptions, can_be_equal, check_types, plain_type};
 use serde_json::json;
 
-use super::columns::{place, places, renamed, wanted_columns};
+use super::columns::{Places, places, renamed, wanted_columns};
 use super::inputs::{Opened, Stop, keeps_types};
 use super::join::{From, Job, Out};
 use super::results::Watched;
@@ -177,9 +177,10 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
     }
     let keys = types_of(left.schema(), on.iter().map(|on| on.0))?;
     check_types(&keys, prepared.keys()).map_err(|error| to_failure(error, with))?;
+    let (of_left, of_right) = (Places::new(left.schema()), Places::new(prepared.schema()));
     let output = |out: &Out| match &out.from {
-        From::Left(name) => Ok(Output::Left(place(left.schema(), name)?)),
-        From::Right(name) => Ok(Output::Right(place(prepared.schema(), name)?)),
+        From::Left(name) => Ok(Output::Left(of_left.of(name)?)),
+        From::Right(name) => Ok(Output::Right(of_right.of(name)?)),
         From::Key(_) => Err(Failure::Input("only right and full joins have keys of both sides".into())),
     };
     let columns = outs.iter().map(output).collect::<Result<Vec<_>>>()?;

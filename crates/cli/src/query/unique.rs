@@ -1,5 +1,6 @@
 //! `koel unique`: the distinct keys of a table, and the id of each row's key.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +14,7 @@ use koel_arrow::Function;
 use koel_arrow::external::{GroupBy, Of};
 use serde_json::json;
 
-use super::columns::{batch, place, places, schema_of, wanted_columns};
+use super::columns::{Places, batch, places, schema_of, wanted_columns};
 use super::inputs::Stop;
 use super::inverse::{Inverse, NumberedGroups};
 use super::keyed::{KeyedTable, NullRows};
@@ -151,10 +152,13 @@ impl Job<'_> {
     /// which is the last one. Also returns the position of each column of the result in the columns of groups.
     fn aggregates(&self, shown: &[String], schema: &Schema) -> Result<(Vec<Of>, Vec<usize>)> {
         let (by, mut all, mut order) = (self.table.by, Vec::new(), Vec::new());
+        let keys: HashMap<&String, usize> = by.iter().zip(0..).collect();
+        let places = Places::new(schema);
         for name in shown {
-            order.push(by.iter().position(|key| key == name).unwrap_or(by.len() + all.len()));
-            if !by.contains(name) {
-                let column = Some(place(schema, name)?);
+            let key = keys.get(name).copied();
+            order.push(key.unwrap_or(by.len() + all.len()));
+            if key.is_none() {
+                let column = Some(places.of(name)?);
                 all.push(Of { function: Function::First, column, name: name.clone() });
             }
         }
@@ -179,9 +183,10 @@ impl Shown {
     /// The columns `names`, and counts, given the schemas of the groups and of the table.
     fn new(job: &Job<'_>, names: &[String], order: Vec<usize>, groups: &Schema, table: &Schema) -> Result<Self> {
         // Columns keep the metadata of the file's fields.
+        let places = Places::new(table);
         let field = |(name, &at): (&String, &usize)| {
             let of = groups.field(at).data_type().clone();
-            Ok::<_, Failure>(table.field(place(table, name)?).clone().with_data_type(of).with_nullable(true))
+            Ok::<_, Failure>(table.field(places.of(name)?).clone().with_data_type(of).with_nullable(true))
         };
         let mut fields = names.iter().zip(&order).map(field).collect::<Result<Vec<_>>>()?;
         fields.extend(job.counts.then(|| Field::new("count", DataType::Int64, false)));
