@@ -263,7 +263,7 @@ def group_by(
 
 @final
 class Batch:
-    """Some rows of a result."""
+    """A batch of rows of a result."""
 
     def __init__(self, rows: ArrowLike) -> None: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
@@ -278,7 +278,7 @@ class Batch:
 
 @final
 class BatchReader(Iterator[Batch]):
-    """The rows of a result, batch by batch."""
+    """A result that is read in batches."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -421,7 +421,7 @@ class cuda:
 
 @final
 class Table:
-    """A table from integer keys to integer values, each key once."""
+    """A map from distinct integer keys to integer values."""
 
     @overload
     def __new__(
@@ -503,7 +503,7 @@ class Set:
 
 @final
 class Index:
-    """The right side of joins: the rows of integer keys."""
+    """The right side of joins: an index of the rows of integer keys."""
 
     def __new__(
         cls,
@@ -537,7 +537,7 @@ class Index:
 
 @final
 class PreparedJoin:
-    """A table as the right side of joins, with an index of its key columns, in memory or in a file."""
+    """The right table of joins, with an index of its key columns, in memory or in a file."""
 
     def __new__(
         cls,
@@ -574,7 +574,7 @@ class PreparedJoin:
 
 @final
 class MultiTable:
-    """A table from integer keys to any number of integer values each."""
+    """A map from integer keys to any number of integer values each."""
 
     @overload
     def __new__(

@@ -107,7 +107,7 @@ CASES = [
     (lambda: koel.Table([1], np.array([True])), 'astype("uint8")', lambda: koel.Table([1], np.array([True]).astype("uint8"))),
     (
         lambda: koel.Set(PERIODS),
-        'pandas.period, and tables hold integers: convert it by .astype("int64")',
+        'pandas.period, but tables hold integers: convert it with .astype("int64")',
         lambda: koel.Set(PERIODS.astype("int64")),
     ),
     (lambda: koel.Set(pa.array(PERIODS)), ".storage", lambda: koel.Set(pa.array(PERIODS).storage)),
@@ -128,7 +128,7 @@ CASES = [
     (lambda: koel.Table(pa.array([1, None]), V[:2]), "drop or fill", lambda: koel.Table(pa.array([1]), V[:1])),
     (
         lambda: koel.Set(K.astype("u4")) | koel.Set(K.astype("u8")),
-        "of one dtype",
+        "the same dtype",
         lambda: koel.Set(K.astype("u4")) | koel.Set(K.astype("u4")),
     ),
     # Groups.
@@ -169,12 +169,12 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(TABLE, TABLE, left_on=["k", "v"], right_on=["k"]),
-        "as many of both",
+        "the same number of both",
         lambda: koel.join_stream(TABLE, TABLE, left_on=["k", "v"], right_on=["k", "v"]),
     ),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", columns=["k", "k"]),
-        "name each once",
+        "name each column once",
         lambda: koel.join_stream(TABLE, TABLE, "k", columns=["k"]),
     ),
     (
@@ -182,7 +182,7 @@ CASES = [
         "the name of a column, or a list of names",
         lambda: koel.join_stream(TABLE, TABLE, ["k"]),
     ),
-    (lambda: koel.join_stream(TABLE, TABLE, []), "give one at least", lambda: koel.join_stream(TABLE, TABLE, ["k"])),
+    (lambda: koel.join_stream(TABLE, TABLE, []), "give at least one", lambda: koel.join_stream(TABLE, TABLE, ["k"])),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="much"),
         '"16GiB"',
@@ -218,8 +218,8 @@ CASES = [
         '("column", "sum") or "size"',
         lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "sum")}),
     ),
-    (lambda: koel.unique_stream(pa.table({})), "give one at least", lambda: koel.unique_stream(TABLE)),
-    (lambda: koel.unique_stream(TABLE, ["k", "k"]), "name each once", lambda: koel.unique_stream(TABLE, ["k"])),
+    (lambda: koel.unique_stream(pa.table({})), "give at least one", lambda: koel.unique_stream(TABLE)),
+    (lambda: koel.unique_stream(TABLE, ["k", "k"]), "name each column once", lambda: koel.unique_stream(TABLE, ["k"])),
     (lambda: np.asarray(BATCHES), "to_pandas()", lambda: koel.unique_stream(TABLE, "k").to_pandas()),
     # Results.
     (

@@ -120,7 +120,7 @@ def test_what_cannot_be_is_refused_in_words(tmp_path):
         ("how", lambda: prepared.join_stream(left, "outer"), ValueError, r"koel.join_stream\(left, table, how=\"outer\"\)"),
         ("how", lambda: prepared.join_stream(left, "right"), ValueError, "join_stream"),
         ("type", lambda: prepared.join_stream(left, left_on="text"), TypeError, "`text` is Utf8"),
-        ("keys", lambda: prepared.join_stream(left, left_on=["id", "text"]), ValueError, "the keys are id"),
+        ("keys", lambda: prepared.join_stream(left, left_on=["id", "text"]), ValueError, "the key columns are id"),
         ("column", lambda: prepared.join_stream(left, left_on="no"), KeyError, "no"),
         ("column", lambda: prepared.join_stream(left, columns=["no"]), KeyError, "no"),
         ("table", lambda: koel.PreparedJoin([1, 2], "id"), TypeError, "give a table"),

@@ -1,4 +1,4 @@
-//! Groups and distinct rows of tables that are read batch by batch.
+//! Group-bys and distinct rows of tables that are read in batches.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use super::plan::GroupPlan;
 use super::reader::BatchReader;
 use super::results::Results;
-use super::table::{As, Picked, Table};
+use super::table::{Picked, ReadAs, Table};
 use super::work::{Counts, Job};
 use super::{check_names, devices_of, memory, names, schema_of};
 use crate::error::Result;
@@ -22,40 +22,41 @@ use crate::group_by::{FUNCTIONS, check_order_of, function, items};
 use crate::input::check_order;
 use crate::run::detached;
 
-/// Aggregates a table that may be larger than memory by key: one row per group.
+/// Groups a table that may be larger than memory by key, and aggregates each group. The result
+/// has one row per group.
 ///
-/// Reading begins with the first batch of the result. A table that does not fit in memory is
-/// partitioned by key into temporary files, and grouped one partition at a time. The result and
-/// its order are the same.
+/// The table is read when the first batch of the result is requested. A table that does not fit
+/// in memory is partitioned by key into temporary files, and grouped one partition at a time.
+/// The result and its order are the same in both cases.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///     table: a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, a DuckDB
 ///         relation, or any other object with `__arrow_c_stream__` or, for structs,
 ///         `__arrow_c_array__`.
 ///     by: the name of the key column, or a list of names.
-///     aggregates: for each name of a result its column and function: {"total": ("price",
-///         "sum")}. Functions are "sum", "min", "max", "mean" or "avg", "count" (values that
-///         are not missing), "nunique" or "count_distinct" (distinct values that are not
-///         missing), "first" and "last" (the value of a group's first and last row, missing or
-///         not). "size" alone is the number of rows.
-///     sort: whether to sort the groups by key; otherwise they are in the order of their first
-///         rows.
-///     dropna: whether to drop rows with a missing key (null). NaN is a value. `koel groupby`
-///         keeps them.
-///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By
-///         default half of the device's memory, or less if the process may not allocate as
-///         much; half of it is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system (environment
-///         variable TMPDIR).
-///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number),
-///         "cpu", "opencl:0", "opencl:NAME"; or several, separated by commas, or "gpus", which
-///         share the work. The result is the same.
+///     aggregates: a dict from the name of each result to its column and function: {"total":
+///         ("price", "sum")}. The functions are "sum", "min", "max", "mean" or "avg", "count"
+///         (non-missing values), "nunique" or "count_distinct" (distinct non-missing values),
+///         "first" and "last" (the value of a group's first and last row, missing or not). For
+///         the number of rows, give "size" without a column.
+///     sort: whether to sort the groups by key; otherwise, they are in order of first occurrence.
+///     dropna: whether to drop rows with a missing key (null); NaN is not missing. The command
+///         `koel groupby` keeps such rows.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". Half
+///         of it is for rows. The default is half of the device's memory, or less if the
+///         process cannot allocate that much.
+///     temp_dir: the folder for temporary files; by default the system's (environment variable
+///         TMPDIR).
+///     device: "auto" (a GPU, if there is one and the number of rows is large or unknown),
+///         "cpu", "opencl:0", "opencl:NAME"; or several devices that share the work: names
+///         separated by commas, or "gpus". The result is the same on all devices.
 ///
 /// Returns:
 ///     A `koel.BatchReader` of the key columns and the results. Missing values are ignored,
 ///     except by "first" and "last". If a group has only missing values, "count" and "nunique"
-///     are 0, and other results are null. Sums are int64, uint64, float64 or decimal; those of
-///     floats have the same bits on every device, thread count and run, with any limit.
+///     are 0, and other results are null. Sums are int64, uint64, float64 or decimal. Sums of
+///     floats have the same bits in every run, on every device, and with any number of threads
+///     and any memory limit.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> sales = pa.table({"city": ["Oslo", "Bern", "Oslo"], "price": [0.5, 1.0, 2.0]})
@@ -64,7 +65,7 @@ use crate::run::detached;
 /// {'city': ['Oslo', 'Bern'], 'total': [2.5, 1.0], 'rows': [2, 1]}
 #[pyfunction]
 #[pyo3(signature = (table, by, aggregates, *, sort=false, dropna=true, memory_limit=None, temp_dir=None, device="auto"))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
 pub(crate) fn group_by_stream(
     py: Python<'_>,
     table: &Bound<'_, PyAny>,
@@ -82,14 +83,18 @@ pub(crate) fn group_by_stream(
     let limit = memory::limit(memory_limit, temp_dir)?;
     let table = Table::of("table", table)?;
     let mut picks = Vec::new();
-    let by = by.iter().map(|name| Ok(pick(&mut picks, table.place(name)?, As::Itself))).collect::<Result<Vec<_>>>()?;
+    let by = by
+        .iter()
+        .map(|name| Ok(pick(&mut picks, table.index_of(name)?, ReadAs::Unchanged)))
+        .collect::<Result<Vec<_>>>()?;
     let aggregate = |(name, of): &Wanted| {
         let Some((column, function)) = of else {
             return Ok(Of { function: Function::Count, column: None, name: name.clone() });
         };
-        let at = table.place(column)?;
+        let at = table.index_of(column)?;
         let is_added = matches!(function, Function::Sum | Function::Mean);
-        let read_as = if is_added && *table.type_of(at) == DataType::Boolean { As::Numbers } else { As::Itself };
+        let read_as =
+            if is_added && *table.type_of(at) == DataType::Boolean { ReadAs::Numbers } else { ReadAs::Unchanged };
         Ok(Of { function: *function, column: Some(pick(&mut picks, at, read_as)), name: name.clone() })
     };
     let aggregates = wanted.iter().map(aggregate).collect::<Result<Vec<_>>>()?;
@@ -97,9 +102,9 @@ pub(crate) fn group_by_stream(
     let plan = GroupPlan { by, aggregates, order: order(sort), nulls, limit };
     let table = Picked::new(table, picks);
     let groups = checked(py, &plan, &table)?;
-    // The table's fields of key columns may have metadata, such as an extension type.
+    // Key columns keep the metadata of the table's fields, such as an extension type.
     let key = |&at: &usize| plain(table.schema().field(at));
-    // So may those of columns whose values are returned unchanged, with the same type.
+    // So do results that are values of a column, if they have its type.
     let result = |(of, aggregate): (&Arc<Field>, &Of)| match (aggregate.function, aggregate.column) {
         (Function::Min | Function::Max | Function::First | Function::Last, Some(at))
             if table.schema().field(at).data_type() == of.data_type() =>
@@ -114,26 +119,28 @@ pub(crate) fn group_by_stream(
     Grouping { plan, table, columns, counted: "groups" }.reader(py, schema, device)
 }
 
-/// The distinct rows of a table that may be larger than memory, or the first row of each key.
+/// Returns the distinct rows of a table that may be larger than memory, or the first row of each
+/// key.
 ///
-/// Reading begins with the first batch of the result. A table that does not fit in memory is
-/// partitioned by key into temporary files. The result and its order are the same.
+/// The table is read when the first batch of the result is requested. A table that does not fit
+/// in memory is partitioned by key into temporary files. The result and its order are the same
+/// in both cases.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///     table: a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, a DuckDB
 ///         relation, or any other object with `__arrow_c_stream__` or, for structs,
 ///         `__arrow_c_array__`.
 ///     on: the name of the key column, or a list of names; by default all columns. Missing
 ///         values equal each other.
-///     sort: whether to sort the rows by key; otherwise they are in the order of the table.
-///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". By
-///         default half of the device's memory, or less if the process may not allocate as
-///         much; half of it is for rows.
-///     temp_dir: the folder for temporary files; by default that of the system (environment
-///         variable TMPDIR).
-///     device: "auto" (a GPU, if there is one and there are many rows or an unknown number),
-///         "cpu", "opencl:0", "opencl:NAME"; or several, separated by commas, or "gpus", which
-///         share the work. The result is the same.
+///     sort: whether to sort the rows by key; otherwise, they are in the order of the table.
+///     memory_limit: approximate memory limit, in bytes or as text: "300MB", "4GB", "16GiB". Half
+///         of it is for rows. The default is half of the device's memory, or less if the
+///         process cannot allocate that much.
+///     temp_dir: the folder for temporary files; by default the system's (environment variable
+///         TMPDIR).
+///     device: "auto" (a GPU, if there is one and the number of rows is large or unknown),
+///         "cpu", "opencl:0", "opencl:NAME"; or several devices that share the work: names
+///         separated by commas, or "gpus". The result is the same on all devices.
 ///
 /// Returns:
 ///     A `koel.BatchReader` with the columns of the table.
@@ -158,16 +165,16 @@ pub(crate) fn unique_stream(
     let table = Table::of("table", table)?;
     let count = table.schema().fields().len();
     if count == 0 {
-        return Err(PyValueError::new_err("table has no columns: give one at least"));
+        return Err(PyValueError::new_err("table has no columns: give at least one"));
     }
     let by = match on {
         Some(on) => {
-            check_names(on.iter().map(String::as_str), "name each once")?;
-            on.iter().map(|name| table.place(name)).collect::<Result<Vec<_>>>()?
+            check_names(on.iter().map(String::as_str), "name each column once")?;
+            on.iter().map(|name| table.index_of(name)).collect::<Result<Vec<_>>>()?
         }
         None => (0..count).collect(),
     };
-    // Keys come out as the first row has them, and so do the others.
+    // All columns have the values of the first row of each key.
     let others: Vec<usize> = (0..count).filter(|at| !by.contains(at)).collect();
     let first =
         |&at: &usize| Of { function: Function::First, column: Some(at), name: table.schema().field(at).name().clone() };
@@ -176,12 +183,12 @@ pub(crate) fn unique_stream(
     let columns = (0..count).map(|at| found.iter().position(|&of| of == at).unwrap_or_default()).collect();
     let schema = schema_of(table.schema().fields().iter().map(|field| plain(field)).collect());
     let plan = GroupPlan { by, aggregates, order: order(sort), nulls: NullKeys::Group, limit };
-    let table = Picked::new(table, (0..count).map(|at| (at, As::Itself)).collect());
+    let table = Picked::new(table, (0..count).map(|at| (at, ReadAs::Unchanged)).collect());
     checked(py, &plan, &table)?;
     Grouping { plan, table, columns, counted: "keys" }.reader(py, schema, device)
 }
 
-/// The name of a result, its column and function; of "size" none.
+/// The name of a result, and its column and function; `None` for "size".
 type Wanted = (String, Option<(String, Function)>);
 
 fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
@@ -198,8 +205,8 @@ fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
     items(aggregates)?.into_iter().map(of).collect()
 }
 
-/// Where a column is among those that are needed, which it becomes one of.
-fn pick(picks: &mut Vec<(usize, As)>, at: usize, read_as: As) -> usize {
+/// The position of a column in `picks`, the columns to read. Adds the column if necessary.
+fn pick(picks: &mut Vec<(usize, ReadAs)>, at: usize, read_as: ReadAs) -> usize {
     let pick = (at, read_as);
     picks.iter().position(|other| *other == pick).unwrap_or_else(|| {
         picks.push(pick);
@@ -211,12 +218,12 @@ fn order(sort: bool) -> IdOrder {
     if sort { IdOrder::Ascending } else { IdOrder::FirstSeen }
 }
 
-/// A field as it comes out.
+/// The field of a result column whose values are those of `field`.
 fn plain(field: &Field) -> Field {
     field.clone().with_data_type(result_type(field.data_type())).with_nullable(true)
 }
 
-/// The columns of groups; refuses what cannot be grouped, before any row is read.
+/// The schema of the groups. Returns an error if the columns cannot be grouped or aggregated.
 fn checked(py: Python<'_>, plan: &GroupPlan, table: &Picked) -> PyResult<SchemaRef> {
     let schema = table.schema();
     for &at in plan.by.iter().filter(|_| plan.order == IdOrder::Ascending) {
@@ -231,15 +238,15 @@ fn checked(py: Python<'_>, plan: &GroupPlan, table: &Picked) -> PyResult<SchemaR
 struct Grouping {
     plan: GroupPlan,
     table: Picked,
-    /// Which columns of groups those of the result are.
+    /// The position in the groups of each column of the result.
     columns: Vec<usize>,
-    /// What groups are called.
+    /// The name of the number of groups in `BatchReader.stats`.
     counted: &'static str,
 }
 
 impl Grouping {
     fn reader(self, py: Python<'_>, schema: SchemaRef, device: &str) -> PyResult<BatchReader> {
-        let (devices, result) = (devices_of(py, device, self.table.many())?, Arc::clone(&schema));
+        let (devices, result) = (devices_of(py, device, self.table.rows_or_max())?, Arc::clone(&schema));
         let limit = self.plan.limit.clone();
         let job: Job = Box::new(move |outlet| {
             let devices = devices.devices();

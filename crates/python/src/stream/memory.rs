@@ -1,4 +1,4 @@
-//! How much memory the work of a stream may use, and where its temporary files are.
+//! Memory limits and temporary folders of streams.
 
 use std::path::PathBuf;
 
@@ -10,25 +10,25 @@ use pyo3::types::{PyInt, PyString};
 use crate::error::of_io;
 use crate::memory::{check, half, obtainable};
 
-/// With less, a table becomes very many small pieces.
-const LEAST: u64 = 1 << 20;
+/// The smallest memory limit. A smaller one would split a table into too many partitions.
+const MIN_LIMIT: u64 = 1 << 20;
 
-/// What work takes besides its limit.
-const BESIDES: u64 = 64 << 20;
+/// Memory that work needs in addition to its limit, in bytes.
+const OVERHEAD: u64 = 64 << 20;
 
-/// The least number of bytes of the limit for each thread.
-const OF_A_THREAD: u64 = 16 << 20;
+/// The minimum share of the limit per thread, in bytes.
+const BYTES_PER_THREAD: u64 = 16 << 20;
 
-/// The limit that a caller gives. It is lowered to a third of what the system gives beyond that, so that neither the
-/// work nor the reader of its result runs out of memory.
+/// The limit for the arguments `memory_limit` and `temp_dir`. It is at most a third of the memory that the process can
+/// allocate, without the overhead, so that neither the work nor the reader of its result runs out of memory.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
-    // No more than half of a device's memory, and of this machine's, is used anyway.
+    // If no limit is given, at most half of the memory of the device and of this machine is used.
     let bytes = memory.map_or(Ok(u64::MAX), bytes)?;
-    check(BESIDES + 3 * LEAST)?;
-    let bytes = match obtainable(bytes.saturating_mul(3).saturating_add(BESIDES)) {
-        // No limit of the process is near.
+    check(OVERHEAD + 3 * MIN_LIMIT)?;
+    let bytes = match obtainable(bytes.saturating_mul(3).saturating_add(OVERHEAD)) {
+        // The process can allocate enough.
         given if given >= half() => bytes,
-        given => bytes.min((given - BESIDES.min(given)) / 3).max(LEAST),
+        given => bytes.min((given - OVERHEAD.min(given)) / 3).max(MIN_LIMIT),
     };
     let Some(folder) = folder else { return Ok(Limit::new(bytes)) };
     let found = std::fs::metadata(&folder).map_err(|error| of_io(&folder, &error))?;
@@ -40,21 +40,21 @@ pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) 
     Ok(Limit::new(bytes).in_folder(folder))
 }
 
-/// The greatest number of threads for this limit: each keeps some freed memory.
+/// The maximum number of threads for a limit: the allocator keeps some freed memory for each thread.
 pub(crate) fn threads(limit: u64) -> usize {
-    usize::try_from(limit / OF_A_THREAD).unwrap_or(usize::MAX).max(2)
+    usize::try_from(limit / BYTES_PER_THREAD).unwrap_or(usize::MAX).max(2)
 }
 
-/// How much memory the work may take between two batches.
+/// The maximum memory that the work allocates between two batches.
 pub(crate) fn needs(limit: u64) -> u64 {
-    limit.min(half() / 4).saturating_add(BESIDES / 2)
+    limit.min(half() / 4).saturating_add(OVERHEAD / 2)
 }
 
-/// Returns freed memory to the system if the allocator has 1.25 times the limit. The allocator keeps freed memory for a
-/// second: this saves page faults, but counts towards the limit.
+/// Returns freed memory to the system if the allocator holds more than 1.25 times the limit. The allocator keeps
+/// freed memory for a second, which saves page faults but counts towards the limit.
 pub(crate) fn purge(limit: u64) {
     if committed() > limit.saturating_add(limit / 4) {
-        // SAFETY: any thread may call this at any time.
+        // SAFETY: any thread can call this at any time.
         #[expect(unsafe_code, reason = "a function of a C library")]
         unsafe {
             libmimalloc_sys::mi_collect(true);
@@ -62,10 +62,10 @@ pub(crate) fn purge(limit: u64) {
     }
 }
 
-/// The number of bytes that the allocator has from the system.
+/// The memory that the allocator holds, in bytes.
 fn committed() -> u64 {
     let (mut bytes, null) = (0, std::ptr::null_mut);
-    // SAFETY: results are written through the pointers that are not null.
+    // SAFETY: writes only through the one pointer that is not null, which is valid.
     #[expect(unsafe_code, reason = "a function of a C library")]
     unsafe {
         libmimalloc_sys::mi_process_info(null(), null(), null(), null(), null(), &raw mut bytes, null(), null());
@@ -74,8 +74,8 @@ fn committed() -> u64 {
 }
 
 fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let advice =
-        "give bytes, or text like \"300MB\", \"4GB\" or \"16GiB\" (K, M, G are powers of 1000, Ki, Mi, Gi of 1024)";
+    let advice = "give a number of bytes, or text like \"300MB\", \"4GB\" or \"16GiB\" (K, M, G are powers \
+                  of 1000, Ki, Mi, Gi of 1024)";
     let wrong = || PyValueError::new_err(format!("memory_limit is {memory}: {advice}"));
     let bytes = if memory.is_instance_of::<PyInt>() {
         memory.extract::<u64>().map_err(|_| wrong())?
@@ -84,13 +84,13 @@ fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {
     } else {
         return Err(PyTypeError::new_err(format!("memory_limit is a {}: {advice}", memory.get_type().name()?)));
     };
-    if bytes < LEAST {
+    if bytes < MIN_LIMIT {
         return Err(PyValueError::new_err(format!("memory_limit is {bytes} bytes: give 1Mi or more")));
     }
     Ok(bytes)
 }
 
-/// What `--memory` of the command takes: 300M, 4GB, 1.5Gi, 5e9, 2^32.
+/// Parses the formats of the command line's `--memory`: 300M, 4GB, 1.5Gi, 5e9, 2^32.
 fn parsed(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] =
         [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("K", 1000), ("M", 1_000_000), ("G", 1_000_000_000)];
@@ -106,7 +106,7 @@ fn parsed(text: &str) -> Option<u64> {
     scaled(digits, factor)
 }
 
-/// A decimal number times a factor, if that is a whole number.
+/// A decimal number times a factor, if the product is an integer.
 fn scaled(digits: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

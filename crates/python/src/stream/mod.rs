@@ -1,12 +1,15 @@
-//! Joins, groups and distinct rows of tables in batches, within a memory limit: the bindings of koel_arrow::external.
+//! Joins, group-bys and distinct rows of tables that are read in batches, within a memory limit: the bindings of
+//! koel_arrow::external.
 //!
 //! ```text
-//! table.rs     what callers give: Arrow streams           memory.rs   limits, temporary files
-//! join.rs, groups.rs   the arguments, checked before a row is read
-//! prepared.rs  koel.PreparedJoin: a right table that is indexed once
-//! plan.rs      the same, for koel-arrow                   results.rs  batches of a good size
-//! work.rs      threads that work while their result is read
-//! reader.rs    BatchReader, Batch: what callers get
+//! table.rs             input tables: Arrow streams
+//! memory.rs            memory limits, temporary folders
+//! join.rs, groups.rs   join_stream, group_by_stream, unique_stream: check all arguments before any row is read
+//! prepared.rs          koel.PreparedJoin: a right table that is indexed once
+//! plan.rs              the checked arguments, for koel-arrow
+//! work.rs              threads that compute a result while it is read
+//! results.rs           combines rows into batches of moderate size
+//! reader.rs            BatchReader, Batch: the results
 //! ```
 
 mod groups;
@@ -34,12 +37,12 @@ pub(crate) use prepared::PreparedJoin;
 pub(crate) use reader::{Batch, BatchReader};
 pub(crate) use work::end_streams;
 
-/// Devices for this many rows.
+/// The devices of a comma-separated list, for `rows` rows.
 fn devices_of(py: Python<'_>, names: &str, rows: usize) -> PyResult<Several> {
     Ok(py.detach(|| crate::device::several(names, rows))?)
 }
 
-/// One name, or several; at least one.
+/// Reads an argument that is the name of a column, or a list of at least one name.
 fn names(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     if let Ok(one) = given.extract::<String>() {
         return Ok(vec![one]);
@@ -48,12 +51,12 @@ fn names(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         PyTypeError::new_err(format!("{argument} is {}: give the name of a column, or a list of names", given))
     })?;
     if several.is_empty() {
-        return Err(PyValueError::new_err(format!("{argument} has no names: give one at least")));
+        return Err(PyValueError::new_err(format!("{argument} has no names: give at least one")));
     }
     Ok(several)
 }
 
-/// Refuses a name that two columns of a result have.
+/// Returns an error with this advice if two names are equal.
 fn check_names<'a>(names: impl IntoIterator<Item = &'a str>, advice: &str) -> PyResult<()> {
     let mut seen = HashSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {

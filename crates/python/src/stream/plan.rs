@@ -1,11 +1,10 @@
-//! The plan of a join or group-by for koel-arrow: everything that is known before a row is read. Only this module
-//! creates its structs.
+//! Plans of joins and group-bys: the arguments of koel-arrow, which are known before any row is read. Only this module
+//! creates koel-arrow's structs.
 
 use koel::{Any, IdOrder, JoinKind};
 use koel_arrow::external::{GroupBy, Join, Limit, Of, Output, Stage};
 use koel_arrow::{NullEquality, NullKeys};
 
-/// A join.
 pub(crate) struct JoinPlan {
     pub(crate) on: Vec<(usize, usize)>,
     pub(crate) how: JoinKind,
@@ -21,7 +20,6 @@ impl JoinPlan {
     }
 }
 
-/// Groups.
 pub(crate) struct GroupPlan {
     pub(crate) by: Vec<usize>,
     pub(crate) aggregates: Vec<Of>,

@@ -1,4 +1,4 @@
-//! `koel.PreparedJoin`: a table as the right side of joins, which can be saved, mapped and joined with any number of
+//! `koel.PreparedJoin`: the indexed right table of joins. It can be saved, memory-mapped, and joined with any number of
 //! left tables.
 
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use koel_arrow::{Column, Keys, NullEquality, PreparedOptions, check_types};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::join::{From, Out, chosen};
+use super::join::{ResultColumn, Source, chosen};
 use super::plan::JoinPlan;
 use super::reader::BatchReader;
 use super::results::Results;
-use super::table::{As, Picked, Table};
+use super::table::{Picked, ReadAs, Table};
 use super::work::Job;
 use super::{check_names, memory, names, schema_of};
 use crate::device::{check_after_fork, device as device_of, shown};
@@ -26,20 +26,19 @@ use crate::memory::{bytes, check_rows};
 use crate::output::not_pickled;
 use crate::run::{detached, detached_on};
 
-/// A table as the right side of joins: its rows, and an index of its key columns. It is
-/// prepared once, joined with any number of left tables, and saved to a file, which processes
-/// can map. For a single join, use `koel.join_stream`; for row numbers of integer keys,
-/// `koel.Index`.
+/// The right table of joins, with an index of its key columns. It is built once and joined with
+/// any number of left tables. It can be saved to a file, which several processes can map. For a
+/// single join, use `koel.join_stream`; for the row numbers of integer keys, use `koel.Index`.
 ///
 /// Args:
-///     table: a pyarrow Table or RecordBatchReader, a DataFrame of polars or pandas, a DuckDB
+///     table: a pyarrow Table or RecordBatchReader, a polars or pandas DataFrame, a DuckDB
 ///         relation, or any other object with `__arrow_c_stream__` or, for structs,
-///         `__arrow_c_array__`. Its rows are read at once, and remain in memory.
+///         `__arrow_c_array__`. All rows are read immediately, and kept in memory.
 ///     on: the name of the key column, or a list of names.
 ///     columns: the names of the other columns to keep; by default all.
 ///     nulls_equal: whether missing values (null) equal each other, as in `pandas.merge`; in
 ///         SQL and the command `koel join` they do not. NaN equals NaN.
-///     seed: of the hash functions.
+///     seed: the seed of the hash functions.
 ///     device: "auto" (a GPU, if there is one and there are many rows), "cpu", "opencl:0",
 ///         "opencl:NAME".
 ///
@@ -70,19 +69,19 @@ impl PreparedJoin {
         let on = names("on", on)?;
         check_names(on.iter().map(String::as_str), "name each key once")?;
         let table = Table::of("table", table)?;
-        let keys = on.iter().map(|name| table.place(name)).collect::<Result<Vec<_>>>()?;
+        let keys = on.iter().map(|name| table.index_of(name)).collect::<Result<Vec<_>>>()?;
         let places = match columns {
             None => (0..table.schema().fields().len()).collect(),
             Some(columns) => {
                 let others = names("columns", columns)?;
-                check_names(others.iter().map(String::as_str), "name each once")?;
-                let others = others.iter().map(|name| table.place(name)).collect::<Result<Vec<_>>>()?;
+                check_names(others.iter().map(String::as_str), "name each column once")?;
+                let others = others.iter().map(|name| table.index_of(name)).collect::<Result<Vec<_>>>()?;
                 let others = others.into_iter().filter(|place| !keys.contains(place));
                 keys.iter().copied().chain(others).collect::<Vec<_>>()
             }
         };
         let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
-        let picked = Picked::new(table, places.into_iter().map(|place| (place, As::Itself)).collect());
+        let picked = Picked::new(table, places.into_iter().map(|place| (place, ReadAs::Unchanged)).collect());
         let schema = Arc::clone(picked.schema());
         let batches = py.detach(|| picked.read())?;
         let open = || {
@@ -98,19 +97,18 @@ impl PreparedJoin {
         Ok(PreparedJoin { side, device })
     }
 
-    /// Opens a file of `save` or of `koel build --columns`.
+    /// Opens a file written by `save` or by `koel build --columns`.
     ///
     /// Args:
     ///     path: the file.
-    ///     mapped: whether the rows remain in the file, where processes share them, and are
-    ///         loaded as joins need them. They are then not checked for damage, and no program
-    ///         may write to the file or truncate it while it is open; `save` may replace it.
-    ///         Otherwise all rows are read and checked. The index is read and checked in either
-    ///         case.
-    ///     device: as for a new one; "auto" is a GPU, if there is one.
+    ///     mapped: whether to memory-map the rows, so that they are loaded when joins need them,
+    ///         and processes share them. Mapped rows are not checked for damage, and no program
+    ///         may write to the file or truncate it while it is open; `save` may replace it. By
+    ///         default, all rows are read and checked. The index is always read and checked.
+    ///     device: as in the constructor; "auto" is a GPU if there is one.
     ///
     /// Raises:
-    ///     koel.FileError: if the file is damaged, of another version, or not a prepared join.
+    ///     koel.FileError: if the file is damaged, has another version, or is not a prepared join.
     ///
     /// >>> import koel, os, pyarrow as pa, tempfile
     /// >>> cities = koel.PreparedJoin(pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]}), "city")
@@ -128,7 +126,7 @@ impl PreparedJoin {
             |device, _| {
                 let side = match mapped {
                     false => koel_arrow::PreparedJoin::open(&device, &path)?,
-                    // SAFETY: the caller chose it, and the documentation says that no program may write to the file.
+                    // SAFETY: the caller requested it, and the docstring says that no program may write to the file.
                     #[expect(unsafe_code, reason = "other programs may write to the file")]
                     true => unsafe { koel_arrow::PreparedJoin::open_mapped(&device, &path)? },
                 };
@@ -137,25 +135,26 @@ impl PreparedJoin {
         )
     }
 
-    /// Joins a left table, which may be larger than memory: rows of both sides whose keys are
-    /// equal, in the order of left rows, then of right rows, as `koel.join_stream` returns
-    /// them.
+    /// Joins a left table, which may be larger than memory, with this one. The result has the
+    /// pairs of left and right rows whose keys are equal, ordered by left row, then by right row,
+    /// as in `koel.join_stream`.
     ///
-    /// Reading begins with the first batch of the result. Several joins may run at once, in
-    /// threads.
+    /// The left table is read when the first batch of the result is requested. Several threads
+    /// can join at the same time.
     ///
     /// Args:
     ///     left: the left table, as for `koel.join_stream`.
-    ///     how: "inner"; "left", which keeps all left rows; "semi" and "anti", the left rows
-    ///         with and without a partner. For "right" and "outer", use `koel.join_stream`.
-    ///     left_on: the names of the left key columns, in the order of the right ones; by
-    ///         default their names.
-    ///     columns: the columns of the result, by their names there; by default those of the
-    ///         left table, then those of the right table without the keys.
+    ///     how: "inner"; "left", which keeps all left rows; "semi" and "anti", which return the
+    ///         left rows with and without a match. For "right" and "outer", use
+    ///         `koel.join_stream`.
+    ///     left_on: the names of the left key columns, in the order of `key_names`; by default
+    ///         `key_names`.
+    ///     columns: the names of the result columns to return; by default all left columns, then
+    ///         all right columns except the keys.
     ///     suffix: appended to the name of a right column if a left column has the same name.
     ///
     /// Returns:
-    ///     A `koel.BatchReader`. Dictionary columns are returned as their values.
+    ///     A `koel.BatchReader`. Dictionary columns are decoded.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> cities = koel.PreparedJoin(pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]}), "city")
@@ -174,7 +173,8 @@ impl PreparedJoin {
     ) -> PyResult<BatchReader> {
         let (kind, is_exchanged) = kind(how)?;
         if is_exchanged || kind.keeps_right() {
-            let text = format!("a prepared join has no {how:?}: use koel.join_stream(left, table, how={how:?})");
+            let text =
+                format!("a prepared join does not support how={how:?}: use koel.join_stream(left, table, how={how:?})");
             return Err(PyValueError::new_err(text));
         }
         check_after_fork(&self.device)?;
@@ -183,31 +183,31 @@ impl PreparedJoin {
         let left_on = left_on.map_or_else(|| Ok(right_on.clone()), |left_on| names("left_on", left_on))?;
         if left_on.len() != right_on.len() {
             let (count, keys) = (left_on.len(), right_on.join(", "));
-            let text = format!("left_on has {count} names, and the keys are {keys}: name one column for each");
+            let text = format!("left_on has {count} names, but the key columns are {keys}: give one name for each");
             return Err(PyValueError::new_err(text));
         }
         let requested = columns.map(|columns| names("columns", columns)).transpose()?;
         let left = Table::of("left", left)?;
-        let on = left_on.iter().map(|name| left.place(name)).collect::<Result<Vec<_>>>()?;
+        let on = left_on.iter().map(|name| left.index_of(name)).collect::<Result<Vec<_>>>()?;
         let outs = chosen(outs(&left, &self.side, kind.has_right(), suffix), requested)?;
 
-        // The left columns that are needed, each once.
+        // The distinct left columns that are keys or in the result.
         let mut places = on.clone();
-        places.extend(outs.iter().filter_map(|out| if let From::Left(at) = out.from { Some(at) } else { None }));
+        places.extend(outs.iter().filter_map(|out| if let Source::Left(at) = out.source { Some(at) } else { None }));
         places.sort_unstable();
         places.dedup();
         let place = |at: usize| places.partition_point(|&place| place < at);
-        let picked = Picked::new(left, places.iter().map(|&place| (place, As::Itself)).collect());
-        let columns = outs.iter().map(|out| match out.from {
-            From::Left(at) => Output::Left(place(at)),
-            From::Right(at) | From::Key(at) => Output::Right(at),
+        let picked = Picked::new(left, places.iter().map(|&place| (place, ReadAs::Unchanged)).collect());
+        let columns = outs.iter().map(|out| match out.source {
+            Source::Left(at) => Output::Left(place(at)),
+            Source::Right(at) | Source::Key(at) => Output::Right(at),
         });
         let columns = columns.collect();
         let on: Vec<(usize, usize)> = on.into_iter().map(place).zip(self.side.on().iter().copied()).collect();
         check_keys(py, picked.schema(), &left_on, &on, &self.side)?;
         let plan = JoinPlan { on, how: kind, nulls: self.side.nulls(), columns, limit };
         let schema = plan.join(&[], &|_| ()).schema(picked.schema(), self.side.schema()).map_err(Failure::from)?;
-        let named = |(field, out): (&Arc<Field>, &Out)| field.as_ref().clone().with_name(&out.name);
+        let named = |(field, out): (&Arc<Field>, &ResultColumn)| field.as_ref().clone().with_name(&out.name);
         let schema = schema_of(schema.fields().iter().zip(&outs).map(named).collect());
 
         let (side, result, limit) = (Arc::clone(&self.side), Arc::clone(&schema), plan.limit.clone());
@@ -227,8 +227,8 @@ impl PreparedJoin {
         Ok(BatchReader::new(job, schema, &limit))
     }
 
-    /// Writes the rows and the index to a file, which is replaced as a whole or not at all.
-    /// Returns the digest.
+    /// Writes the rows and the index to a file, and returns the digest. An existing file is
+    /// replaced atomically.
     ///
     /// >>> import koel, os, pyarrow as pa, tempfile
     /// >>> cities = koel.PreparedJoin(pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]}), "city")
@@ -240,8 +240,8 @@ impl PreparedJoin {
         detached(py, |_| Ok(self.side.save(&path)?.to_string()))
     }
 
-    /// A checksum of the rows, the key columns, `nulls_equal` and the seed. It is the same on
-    /// every device.
+    /// Returns a checksum of the rows, the key columns, `nulls_equal` and the seed. It is the same
+    /// on every device.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> table = pa.table({"city": [10, 20], "name": ["Bern", "Oslo"]})
@@ -280,7 +280,7 @@ impl PreparedJoin {
         self.side.len()
     }
 
-    /// Refuses, with the methods to use instead.
+    /// Raises an error that names the methods to use instead.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("PreparedJoin"))
     }
@@ -291,20 +291,26 @@ impl PreparedJoin {
     }
 }
 
-/// All columns of the result: those of the left table, then those of the right one without the keys.
-fn outs(left: &Table, side: &koel_arrow::PreparedJoin, has_right: bool, suffix: &str) -> Vec<Out> {
+/// All columns of the result: the left columns, then the right columns except the keys.
+fn outs(left: &Table, side: &koel_arrow::PreparedJoin, has_right: bool, suffix: &str) -> Vec<ResultColumn> {
     let own = left.schema().fields();
-    let mut outs: Vec<Out> =
-        own.iter().enumerate().map(|(at, field)| Out { name: field.name().clone(), from: From::Left(at) }).collect();
+    let mut outs: Vec<ResultColumn> = own
+        .iter()
+        .enumerate()
+        .map(|(at, field)| ResultColumn { name: field.name().clone(), source: Source::Left(at) })
+        .collect();
     let others = side.schema().fields().iter().enumerate();
     outs.extend(others.filter(|(at, _)| has_right && !side.on().contains(at)).map(|(at, field)| {
         let is_taken = own.iter().any(|left| left.name() == field.name());
-        Out { name: format!("{}{}", field.name(), if is_taken { suffix } else { "" }), from: From::Right(at) }
+        ResultColumn {
+            name: format!("{}{}", field.name(), if is_taken { suffix } else { "" }),
+            source: Source::Right(at),
+        }
     }));
     outs
 }
 
-/// Refuses keys that cannot be compared, before any row is read.
+/// Returns an error if the keys of the two sides cannot be compared.
 fn check_keys(
     py: Python<'_>,
     left: &SchemaRef,

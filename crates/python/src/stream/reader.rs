@@ -1,4 +1,4 @@
-//! Results of streams: a reader of batches.
+//! `koel.BatchReader` and `koel.Batch`: results that are computed while they are read.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::work::{Job, Work, gone};
 use crate::error::Failure;
 use crate::output::{ArrowColumn, library, series};
 
-/// The rows of a result, batch by batch. `to_pandas`, `to_polars` and `to_pyarrow` read them
-/// all; DuckDB and other libraries read Arrow's PyCapsule interface; iteration gives one
-/// `koel.Batch` at a time.
+/// A result that is read in batches. Iteration returns one `koel.Batch` at a time; `to_pandas`,
+/// `to_polars` and `to_pyarrow` read all rows; DuckDB and other libraries use Arrow's PyCapsule
+/// interface.
 ///
-/// Work begins with the first batch and stays a few batches ahead of the reader. Rows are read
-/// once. Closing or dropping a reader before its end stops its work and deletes its temporary
-/// files.
+/// The computation starts when the first batch is requested, and stays a few batches ahead of
+/// the reader. Rows can be read only once. Closing or dropping a reader stops the computation
+/// and deletes its temporary files.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> with koel.unique_stream(pa.table({"k": [3, 1, 3]})) as reader:
@@ -40,10 +40,10 @@ impl BatchReader {
         BatchReader { work: Arc::new(Work::new(job, limit.bytes())), schema }
     }
 
-    /// All batches, and at least one.
+    /// Reads all batches. Returns at least one, which may be empty.
     ///
-    /// Libraries that read the stream themselves let go of the interpreter's lock, of which pyo3 knows nothing in a
-    /// method.
+    /// The methods that convert all rows pass batches to the library instead of the stream: the library would release
+    /// the interpreter's lock while it reads the stream, but pyo3 assumes that a method holds the lock.
     fn batches<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Batch>>> {
         py.detach(|| self.work.check_unread())?;
         let mut batches = Vec::new();
@@ -59,7 +59,7 @@ impl BatchReader {
 
 #[pymethods]
 impl BatchReader {
-    /// Arrow's PyCapsule interface: the batches that have not been read.
+    /// Arrow's PyCapsule interface: a stream of the batches that have not been read yet.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -78,7 +78,7 @@ impl BatchReader {
         Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
     }
 
-    /// All rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as
+    /// Reads all rows into a pandas DataFrame. Integers with nulls have a nullable type, such as
     /// Int64.
     ///
     /// >>> import koel, pandas as pd
@@ -88,7 +88,7 @@ impl BatchReader {
         frame(&Self::to_pyarrow(slf)?)
     }
 
-    /// All rows as a DataFrame of polars.
+    /// Reads all rows into a polars DataFrame.
     ///
     /// >>> import koel, polars as pl
     /// >>> koel.unique_stream(pl.DataFrame({"k": [3, 1, 3]})).to_polars()["k"].to_list()
@@ -100,7 +100,7 @@ impl BatchReader {
         polars.call_method1("concat", (frames.collect::<PyResult<Vec<_>>>()?,))
     }
 
-    /// All rows as a Table of pyarrow.
+    /// Reads all rows into a pyarrow Table.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> koel.unique_stream(pa.table({"k": [3, 1, 3]})).to_pyarrow().to_pydict()
@@ -112,12 +112,10 @@ impl BatchReader {
         pyarrow.getattr("Table")?.call_method1("from_batches", (batches,))
     }
 
-    /// Refuses, for libraries such as pandas that would make an array of the batches.
+    /// Raises an error: pandas and other libraries would otherwise make an array of the batches.
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn __array__(&self, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "a koel.BatchReader is not an array: use its to_pandas(), to_polars() or to_pyarrow()",
-        ))
+        Err(PyTypeError::new_err("a koel.BatchReader is not an array: use to_pandas(), to_polars() or to_pyarrow()"))
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -134,15 +132,14 @@ impl BatchReader {
         names(&self.schema)
     }
 
-    /// The columns, as a schema of pyarrow. Libraries that read the PyCapsule interface do
-    /// without.
+    /// The schema, as a pyarrow Schema. Libraries that use the PyCapsule interface do not need it.
     #[getter]
     fn schema<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "pyarrow")?.call_method1("schema", (slf,))
     }
 
-    /// When all rows have been made, a dict that says how many there were on the way in and
-    /// out, and `spilled_bytes`, the bytes written to temporary files; None before.
+    /// A dict with the numbers of input rows and of result rows, and with `spilled_bytes`, the
+    /// number of bytes written to temporary files. None until the result is complete.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(counts) = py.detach(|| self.work.counts())? else { return Ok(None) };
@@ -157,8 +154,8 @@ impl BatchReader {
         py.detach(|| self.work.is_closed())
     }
 
-    /// Stops the work, if it is not done, and waits until its temporary files are gone. The end
-    /// of a `with` block does it as well.
+    /// Stops the computation if it is still running, and waits until its temporary files are
+    /// deleted. The end of a `with` block calls this method.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> reader = koel.unique_stream(pa.table({"k": [3, 1, 3]}))
@@ -183,7 +180,7 @@ impl BatchReader {
     }
 }
 
-/// Batches for a reader that may hold the interpreter's lock or not, and knows nothing of Python's errors.
+/// Batches for a library that may or may not hold the interpreter's lock, and gets errors as text.
 struct Batches {
     work: Arc<Work>,
     is_done: bool,
@@ -196,21 +193,21 @@ impl Iterator for Batches {
         if self.is_done {
             return None;
         }
-        // The caller may hold the lock, and the work may need it.
-        let next = Python::try_attach(|py| py.detach(|| self.work.next()).map_err(|error| to_python(py, &error)));
+        // The caller may hold the interpreter's lock, and the worker thread may need it.
+        let next = Python::try_attach(|py| py.detach(|| self.work.next()).map_err(|error| to_arrow_error(py, &error)));
         let next = next.unwrap_or_else(|| Err(ArrowError::ExternalError(gone().to_string().into())));
-        // An error is returned again by the next call: a caller must not take it for the end of the rows.
+        // After an error, the next call returns the error again: no caller may mistake it for the end of the rows.
         self.is_done = matches!(next, Ok(None));
         next.transpose()
     }
 }
 
-/// An error as Arrow's, which has kinds and a text.
-fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
-    // The text of a C string has no zeros.
+/// Converts a Python exception to an Arrow error of the same kind and with the same text.
+fn to_arrow_error(py: Python<'_>, error: &PyErr) -> ArrowError {
+    // A C string ends at the first zero byte.
     let text = error.to_string().replace('\0', " ");
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        // Python has delivered the interrupt, but the reading library raises another error instead: so interrupt again.
+        // Python has delivered the interrupt, but the library that reads raises another error: interrupt again.
         let again = py.import("_thread").and_then(|threads| threads.call_method0("interrupt_main"));
         return ArrowError::ExternalError(again.map_or_else(|error| error.to_string(), |_| text).into());
     }
@@ -223,12 +220,12 @@ fn to_python(py: Python<'_>, error: &PyErr) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
-/// Some rows of a result. It converts by `to_pandas`, `to_polars` and `to_pyarrow`, and other
-/// libraries read Arrow's PyCapsule interface; `batch["name"]` is a `koel.Column`. It can be
+/// A batch of rows of a result. `to_pandas`, `to_polars` and `to_pyarrow` convert it; other
+/// libraries use Arrow's PyCapsule interface. `batch["name"]` is a `koel.Column`. Batches can be
 /// pickled.
 ///
 /// Args:
-///     rows: a RecordBatch of pyarrow, or another table with Arrow's PyCapsule interface.
+///     rows: a pyarrow RecordBatch, or another table with Arrow's PyCapsule interface.
 ///
 /// >>> import koel, pyarrow as pa
 /// >>> batch = next(koel.unique_stream(pa.table({"k": [3, 1, 3]})))
@@ -275,7 +272,7 @@ impl Batch {
         names(self.0.schema_ref())
     }
 
-    /// The rows as a RecordBatch of pyarrow.
+    /// Converts the rows to a pyarrow RecordBatch.
     ///
     /// >>> import koel, pyarrow as pa
     /// >>> next(koel.unique_stream(pa.table({"k": [3, 1, 3]}))).to_pyarrow().num_rows
@@ -284,7 +281,7 @@ impl Batch {
         library(slf.py(), "pyarrow")?.call_method1("record_batch", (slf,))
     }
 
-    /// The rows as a DataFrame of pandas. Integers with nulls have a nullable type, such as
+    /// Converts the rows to a pandas DataFrame. Integers with nulls have a nullable type, such as
     /// Int64.
     ///
     /// >>> import koel, pandas as pd
@@ -294,7 +291,7 @@ impl Batch {
         frame(&Self::to_pyarrow(slf)?)
     }
 
-    /// The rows as a DataFrame of polars.
+    /// Converts the rows to a polars DataFrame.
     ///
     /// >>> import koel, polars as pl
     /// >>> next(koel.unique_stream(pl.DataFrame({"k": [3, 1, 3]}))).to_polars()["k"].to_list()
@@ -311,8 +308,8 @@ impl Batch {
             return Err(PyKeyError::new_err(missing.to_string()));
         };
         if places.next().is_some() {
-            let (name, advice) = (shown_name(name), "use to_pyarrow(), whose columns have numbers");
-            return Err(PyKeyError::new_err(format!("there are several columns `{name}`: {advice}")));
+            let (name, advice) = (shown_name(name), "use to_pyarrow() and select one by position");
+            return Err(PyKeyError::new_err(format!("several columns are called `{name}`: {advice}")));
         }
         Ok(ArrowColumn::new(Arc::clone(self.0.column(place)), Arc::clone(&schema.fields()[place])))
     }
@@ -326,7 +323,7 @@ impl Batch {
     }
 }
 
-/// One batch with the rows of all these.
+/// Concatenates batches.
 fn one_batch(schema: SchemaRef, batches: &[RecordBatch]) -> koel_arrow::Result<RecordBatch> {
     let column = |(at, field): (usize, &FieldRef)| {
         let chunks = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
@@ -343,12 +340,12 @@ fn names(schema: &SchemaRef) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// A row as a struct.
+/// The field of a struct with these columns.
 fn row_field(schema: &SchemaRef) -> FieldRef {
     Arc::new(Field::new_struct("", schema.fields().clone(), false))
 }
 
-/// A table or batch of pyarrow as a frame of pandas, with the same values.
+/// Converts a pyarrow Table or RecordBatch to a pandas DataFrame with the same values.
 fn frame<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let columns = PyDict::new(table.py());
     let names: Vec<String> = table.getattr("schema")?.getattr("names")?.extract()?;
@@ -356,7 +353,7 @@ fn frame<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         columns.set_item(at, series(&table.call_method1("column", (at,))?, name)?)?;
     }
     let frame = library(table.py(), "pandas")?.call_method1("DataFrame", (columns,))?;
-    // Two columns may have one name.
+    // Set separately, because two columns may have the same name.
     frame.setattr("columns", names)?;
     Ok(frame)
 }

@@ -11,49 +11,49 @@ use koel_arrow::external::{Limit, row_bytes};
 use super::work::Outlet;
 use crate::error::Result;
 
-/// Rows of a batch.
+/// The number of rows per batch.
 const ROWS: usize = 1 << 16;
-/// The most bytes of rows that wait for others.
+/// The maximum size of buffered rows, in bytes.
 const BYTES: u64 = 32 << 20;
 
-/// Where a job puts its results.
+/// Combines the results of a job into batches for its outlet.
 pub(crate) struct Results<'a> {
     outlet: &'a Outlet,
-    waiting: BatchCoalescer,
-    most: usize,
+    buffered: BatchCoalescer,
+    max_bytes: usize,
 }
 
 impl<'a> Results<'a> {
     pub(crate) fn new(outlet: &'a Outlet, schema: &SchemaRef, limit: &Limit) -> Self {
-        let waiting = BatchCoalescer::new(Arc::clone(schema), ROWS).with_biggest_coalesce_batch_size(Some(ROWS / 2));
-        Results { outlet, waiting, most: (limit.bytes() / 32).min(BYTES) as usize }
+        let buffered = BatchCoalescer::new(Arc::clone(schema), ROWS).with_biggest_coalesce_batch_size(Some(ROWS / 2));
+        Results { outlet, buffered, max_bytes: (limit.bytes() / 32).min(BYTES) as usize }
     }
 
-    /// Takes rows, whose columns get the names that they have in the result.
+    /// Adds rows. Their columns are renamed to those of the result.
     pub(crate) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-        let rows = RecordBatch::try_new_with_options(self.waiting.schema(), rows.columns().to_vec(), &options);
+        let rows = RecordBatch::try_new_with_options(self.buffered.schema(), rows.columns().to_vec(), &options);
         let rows = rows.map_err(Error::from)?;
-        // Long rows do not wait for others: text of a batch is at most 2 GiB long.
-        if row_bytes(&rows) > self.most {
+        // Large batches are not combined: the text of a batch is limited to 2 GiB.
+        if row_bytes(&rows) > self.max_bytes {
             self.flush()?;
             return self.outlet.push(rows);
         }
-        self.waiting.push_batch(rows).map_err(Error::from)?;
-        if self.waiting.size() > self.most {
+        self.buffered.push_batch(rows).map_err(Error::from)?;
+        if self.buffered.size() > self.max_bytes {
             return self.flush();
         }
-        self.hand_on()
+        self.push_completed()
     }
 
-    /// Hands on what waits.
+    /// Passes all buffered rows to the outlet.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.waiting.finish_buffered_batch().map_err(Error::from)?;
-        self.hand_on()
+        self.buffered.finish_buffered_batch().map_err(Error::from)?;
+        self.push_completed()
     }
 
-    fn hand_on(&mut self) -> Result<()> {
-        while let Some(rows) = self.waiting.next_completed_batch() {
+    fn push_completed(&mut self) -> Result<()> {
+        while let Some(rows) = self.buffered.next_completed_batch() {
             self.outlet.push(rows)?;
         }
         Ok(())

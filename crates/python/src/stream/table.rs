@@ -1,12 +1,12 @@
 //! Input tables, read in batches.
 //!
 //! ```text
-//! Table      a stream of batches, of which nothing but the schema has been read
-//! Picked     the columns of it that are needed, some of them as another type
+//! Table      a stream of batches, of which only the schema has been read
+//! Picked     the needed columns of a table, some of them converted to another type
 //! ```
 //!
 //! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface requires: a
-//! stream that runs Python takes the lock itself.
+//! stream that is implemented in Python acquires the lock itself.
 
 use std::sync::Arc;
 
@@ -24,27 +24,27 @@ use crate::error::{Failure, KoelError, Result};
 use crate::input::{by_pyarrow, is_frame};
 use crate::memory;
 
-/// A table as it came.
+/// An input table.
 pub(crate) struct Table {
     name: &'static str,
     reader: Box<dyn RecordBatchReader + Send>,
     schema: SchemaRef,
-    /// How many there are, if that is known.
+    /// The number of rows, if it is known.
     rows: Option<usize>,
 }
 
 impl Table {
-    /// Of an argument with this name.
+    /// Opens the table that is the value of the argument `name`.
     pub(crate) fn of(name: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let reader = reader_of(name, given)?;
         let schema = reader.schema();
-        // For pyarrow and polars. Reading the length of a DuckDB relation would run its query.
+        // The attributes of pyarrow and polars. The length of a DuckDB relation is unknown until its query runs.
         let rows = ["num_rows", "height"].iter().find_map(|&rows| given.getattr(rows).ok()?.extract().ok());
         Ok(Table { name, reader, schema, rows })
     }
 
-    /// How many rows there are, if that is known, and else that they are many.
-    pub(crate) fn many(&self) -> usize {
+    /// The number of rows; `usize::MAX` if it is unknown.
+    pub(crate) fn rows_or_max(&self) -> usize {
         self.rows.unwrap_or(usize::MAX)
     }
 
@@ -52,16 +52,16 @@ impl Table {
         &self.schema
     }
 
-    /// The type of the column at this place.
+    /// The type of the column at position `at`.
     pub(crate) fn type_of(&self, at: usize) -> &DataType {
         self.schema.field(at).data_type()
     }
 
-    /// Where a column of this name is.
-    pub(crate) fn place(&self, column: &str) -> Result<usize> {
-        let mut places = (0..).zip(self.schema.fields()).filter(|(_, field)| field.name() == column);
-        match (places.next(), places.next()) {
-            (Some((place, _)), None) => Ok(place),
+    /// The position of the column with this name.
+    pub(crate) fn index_of(&self, column: &str) -> Result<usize> {
+        let mut positions = (0..).zip(self.schema.fields()).filter(|(_, field)| field.name() == column);
+        match (positions.next(), positions.next()) {
+            (Some((at, _)), None) => Ok(at),
             (Some(_), Some(_)) => Err(koel_arrow::Error::AmbiguousColumn { column: column.into() }.into()),
             (None, _) => {
                 let there = self.schema.fields().iter().map(|field| field.name().clone()).collect();
@@ -71,13 +71,15 @@ impl Table {
     }
 }
 
-/// The batches of a table that is an argument with this name.
+/// A reader of the table that is the value of the argument `name`.
 pub(crate) fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     if is_frame(given)? {
         let pyarrow = given.py().import("pyarrow").map_err(|_| {
-            PyTypeError::new_err(format!("{name} is of pandas, which koel reads through pyarrow: install pyarrow"))
+            PyTypeError::new_err(format!(
+                "{name} is a pandas DataFrame, which koel reads through pyarrow: install pyarrow"
+            ))
         })?;
-        // To Arrow a frame of pandas may have its index as a column more.
+        // By default, pyarrow may add a column for the index of the DataFrame.
         let keywords = PyDict::new(given.py());
         keywords.set_item("preserve_index", false)?;
         let table = pyarrow.getattr("Table")?.call_method("from_pandas", (given,), Some(&keywords));
@@ -92,56 +94,56 @@ pub(crate) fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dy
         return Ok(table);
     }
     let text = format!(
-        "{name} is a {}: give a table, such as a DataFrame of polars or pandas, a pyarrow Table or RecordBatchReader, a DuckDB \
+        "{name} is a {}: give a table, such as a polars or pandas DataFrame, a pyarrow Table or RecordBatchReader, a DuckDB \
          relation, or another object with __arrow_c_stream__",
         given.get_type().name()?
     );
     Err(PyTypeError::new_err(text))
 }
 
-/// What a column is read as.
+/// How a column is read.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum As {
-    Itself,
-    /// Nulls of another type, in place of those that have none.
+pub(crate) enum ReadAs {
+    Unchanged,
+    /// A column of type null as nulls of another type.
     Nulls(DataType),
-    /// Flags as the numbers 0 and 1.
+    /// A boolean column as the numbers 0 and 1.
     Numbers,
 }
 
-/// The columns of a table that are needed.
+/// The needed columns of a table.
 pub(crate) struct Picked {
     table: Table,
-    columns: Vec<(usize, As)>,
+    columns: Vec<(usize, ReadAs)>,
     schema: SchemaRef,
 }
 
 impl Picked {
-    /// Those at these places.
-    pub(crate) fn new(table: Table, columns: Vec<(usize, As)>) -> Self {
-        let field = |(at, how): &(usize, As)| {
+    /// Selects columns by position.
+    pub(crate) fn new(table: Table, columns: Vec<(usize, ReadAs)>) -> Self {
+        let field = |(at, how): &(usize, ReadAs)| {
             let field: Field = table.schema.field(*at).clone();
             match how {
-                As::Itself => field,
-                As::Nulls(of) => field.with_data_type(of.clone()).with_nullable(true),
-                As::Numbers => field.with_data_type(DataType::Int8),
+                ReadAs::Unchanged => field,
+                ReadAs::Nulls(of) => field.with_data_type(of.clone()).with_nullable(true),
+                ReadAs::Numbers => field.with_data_type(DataType::Int8),
             }
         };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         Picked { table, columns, schema }
     }
 
-    /// As [`Table::many`].
-    pub(crate) fn many(&self) -> usize {
-        self.table.many()
+    /// See [`Table::rows_or_max`].
+    pub(crate) fn rows_or_max(&self) -> usize {
+        self.table.rows_or_max()
     }
 
-    /// The needed columns.
+    /// The schema of the needed columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// All rows, until the outlet is closed.
+    /// All rows, in batches. Returns an error once the work is stopped.
     pub(crate) fn batches(mut self, outlet: &Outlet) -> Batches<'_, Failure> {
         let schema = Arc::clone(&self.schema);
         let next = move || {
@@ -154,7 +156,7 @@ impl Picked {
         Batches::new(schema, std::iter::from_fn(next))
     }
 
-    /// All rows at once. Must be called without the interpreter's lock.
+    /// Reads all rows. Must be called without the interpreter's lock.
     pub(crate) fn read(mut self) -> Result<Vec<RecordBatch>> {
         let next = || {
             let batch = self.next()?;
@@ -164,18 +166,20 @@ impl Picked {
     }
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
-        let batch = self.table.reader.next()?.map_err(|error| unread(self.table.name, error));
+        let batch = self.table.reader.next()?.map_err(|error| read_error(self.table.name, error));
         Some(batch.and_then(|batch| picked(&self.columns, &self.schema, &batch)))
     }
 }
 
-fn picked(columns: &[(usize, As)], schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
+fn picked(columns: &[(usize, ReadAs)], schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = batch.num_rows();
-    let column = |(at, how): &(usize, As)| -> ArrayRef {
+    let column = |(at, how): &(usize, ReadAs)| -> ArrayRef {
         let column = batch.column(*at);
         match (how, column.as_any().downcast_ref::<BooleanArray>()) {
-            (As::Nulls(of), _) => new_null_array(of, rows),
-            (As::Numbers, Some(flags)) => Arc::new(flags.iter().map(|flag| flag.map(i8::from)).collect::<Int8Array>()),
+            (ReadAs::Nulls(of), _) => new_null_array(of, rows),
+            (ReadAs::Numbers, Some(flags)) => {
+                Arc::new(flags.iter().map(|flag| flag.map(i8::from)).collect::<Int8Array>())
+            }
             _ => Arc::clone(column),
         }
     };
@@ -184,7 +188,7 @@ fn picked(columns: &[(usize, As)], schema: &SchemaRef, batch: &RecordBatch) -> R
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(koel_arrow::Error::from)?)
 }
 
-/// An error of the library that gives the rows: the C interface has its text.
-fn unread(name: &str, error: ArrowError) -> Failure {
-    KoelError::new_err(format!("{name} could not be read to its end: {}", crate::arrow::text(error))).into()
+/// An error of the library that produces the rows, of which the C interface passes on the text.
+fn read_error(name: &str, error: ArrowError) -> Failure {
+    KoelError::new_err(format!("{name} could not be read completely: {}", crate::arrow::text(error))).into()
 }

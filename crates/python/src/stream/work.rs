@@ -1,19 +1,19 @@
-//! Work whose result is read in batches.
+//! Background work whose result is read in batches.
 //!
 //! ```text
 //! Work      used by the reader: takes batches, waits for them, stops the work
-//! Outlet    used by the worker thread: passes batches on, and checks whether the reader still wants them
-//! State     between both: the job until it begins, some batches, how it ended
+//! Outlet    used by the worker thread: passes batches to the reader, and checks whether the work was stopped
+//! State     shared by both: the job before it starts, some batches, the outcome
 //! ```
 //!
-//! The work begins when the first batch is requested. It has threads of its own instead of those of the pool (run.rs):
-//! it waits for its reader and for slow inputs, and a waiting thread of the pool would not be available to other calls.
+//! The work starts when the first batch is requested. It does not run in the pool (run.rs), but on its own threads: it
+//! waits for its reader and for slow inputs, and would block threads of the pool that other calls need.
 //!
-//! A thread that waits here does not hold the interpreter's lock, and a thread that takes the interpreter's lock holds
-//! none of these locks: tables that run Python, and columns that Python owns, need it in the working thread.
+//! The worker thread needs the interpreter's lock to read tables that are implemented in Python, and to drop columns
+//! that Python owns. To prevent deadlocks, a thread that waits here does not hold the interpreter's lock, and a thread
+//! that acquires the interpreter's lock holds no lock of this module.
 //!
-//! Before Python exits, all work is stopped, and its end awaited: Python terminates threads that take its lock later in
-//! the middle of their work.
+//! Before Python exits, all work is stopped and awaited, because Python terminates threads that acquire its lock later.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -31,19 +31,19 @@ use crate::error::{Failure, KoelError, Result};
 use crate::memory;
 use crate::run::{PATIENCE, panicked, threads};
 
-/// Batches that wait for their reader.
-const WAITING: usize = 2;
+/// The maximum number of batches that are buffered for the reader.
+const MAX_BUFFERED: usize = 2;
 
-/// How many rows there were, by name.
+/// The entries of `BatchReader.stats`.
 pub(crate) type Counts = Vec<(&'static str, u64)>;
-/// What is to be done.
+/// Computes a result, and pushes it to the outlet.
 pub(crate) type Job = Box<dyn FnOnce(&Outlet) -> Result<Counts> + Send>;
 
 /// The work of one reader.
 pub(crate) struct Work(Arc<Shared>);
 
 struct Shared {
-    /// The process that has the threads.
+    /// The process in which the threads run.
     process: u32,
     /// The memory limit in bytes.
     limit: u64,
@@ -53,9 +53,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Until the work begins.
+    /// The job, until the work starts or is stopped.
     job: Option<Job>,
-    /// The thread that works, from then on.
+    /// The worker thread, once it has started.
     worker: Option<ThreadId>,
     has_begun: bool,
     is_stopped: bool,
@@ -68,18 +68,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the thread that works stop soon, without waiting for it.
+    /// Signals the worker thread to stop, without waiting for it.
     fn stop(&self) {
         let mut state = self.lock();
         state.is_stopped = true;
-        // To let go of these may take the interpreter's lock.
+        // Dropped after the lock is released, because dropping them may acquire the interpreter's lock.
         let unused = (state.job.take(), std::mem::take(&mut state.batches));
         drop(state);
         self.changed.notify_all();
         drop(unused);
     }
 
-    /// Waits until a thread that works, if there is one, has ended.
+    /// Waits until the work has ended, if it has started.
     fn wait_for_end(&self) -> PyResult<()> {
         let mut state = self.lock();
         while state.has_begun && state.end.is_none() {
@@ -88,10 +88,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits for a change, and looks for Ctrl-C.
+    /// Waits for a change of the state, and checks for Ctrl-C.
     fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> PyResult<MutexGuard<'a, State>> {
         if state.worker == Some(thread::current().id()) {
-            let text = "a table waits for the result that is made of it: read the result elsewhere than in the table's own code";
+            let text = "an input table waits for the result that is computed from it: read the result elsewhere than \
+                        in the table's own code";
             return Err(PyRuntimeError::new_err(text));
         }
         let (state, late) = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +105,7 @@ impl Shared {
     }
 }
 
-/// The error while Python is shutting down.
+/// The error of calls after Python has started to shut down.
 pub(crate) fn gone() -> PyErr {
     PyRuntimeError::new_err("Python is shutting down: no more rows can be read")
 }
@@ -116,10 +117,10 @@ impl Work {
         Work(Arc::new(Shared { process: process::id(), limit, state, changed: Condvar::new() }))
     }
 
-    /// The next batch; `None` after the last one. Must be called without the interpreter's lock.
+    /// Returns the next batch; `None` after the last one. Must be called without the interpreter's lock.
     ///
     /// # Errors
-    /// The error that ended the work, on each call; or the exception of a signal handler, after which the call may be
+    /// The error that ended the work, on every call; or the exception of a signal handler, after which the call can be
     /// repeated.
     pub(crate) fn next(&self) -> PyResult<Option<RecordBatch>> {
         self.check_process()?;
@@ -153,9 +154,10 @@ impl Work {
         }
     }
 
-    /// Stops the work and waits until its threads and files are gone. Must be called without the interpreter's lock.
+    /// Stops the work, and waits until it has ended and deleted its files. Must be called without the interpreter's
+    /// lock.
     pub(crate) fn close(&self) -> PyResult<()> {
-        // A child of a fork has nothing to wait for.
+        // A forked child does not have the threads, so there is nothing to wait for.
         if self.0.process != process::id() {
             return Ok(());
         }
@@ -163,7 +165,7 @@ impl Work {
         self.0.wait_for_end()
     }
 
-    /// The counts of finished work. Must be called without the interpreter's lock, as the functions below.
+    /// The counts, if the work has succeeded. Like the functions below, must be called without the interpreter's lock.
     pub(crate) fn counts(&self) -> PyResult<Option<Counts>> {
         self.check_process()?;
         Ok(self.0.lock().end.as_ref().and_then(|end| end.as_ref().ok().cloned()))
@@ -173,14 +175,14 @@ impl Work {
         self.0.process != process::id() || self.0.lock().is_stopped
     }
 
-    /// Refuses to give rows away that have been read.
+    /// Returns an error if the reader is closed, or if all rows have been read.
     pub(crate) fn check_unread(&self) -> PyResult<()> {
         self.check_process()?;
         let state = self.0.lock();
         match (state.is_stopped, &state.end) {
             (true, _) => Err(PyValueError::new_err("this reader is closed")),
             (_, Some(Ok(_))) if state.batches.is_empty() => Err(PyValueError::new_err(
-                "this reader was read to its end, and rows are read once: call the function again",
+                "all rows of this reader have been read, and they can be read only once: call the function again",
             )),
             _ => Ok(()),
         }
@@ -190,22 +192,22 @@ impl Work {
         if self.0.process == process::id() {
             return Ok(());
         }
-        let text =
-            "this reader is of the parent of a process made by fork, which has its threads: make one in this process";
+        let text = "this reader was created before a fork, and its threads run only in the parent process: create a \
+                    reader in this process";
         Err(PyRuntimeError::new_err(text))
     }
 
     fn begin(&self, job: Job) -> Result<()> {
         let pool = threads("koel-stream", limits::threads(self.0.limit))?;
         let shared = Arc::clone(&self.0);
-        // With the interpreter's lock, so that no fork finds it locked.
+        // The interpreter's lock is held, so that `RUNNING` is not locked during a fork.
         Python::try_attach(|_| {
             let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             running.retain(|of| of.strong_count() > 0);
             running.push(Arc::downgrade(&shared));
         })
         .ok_or_else(gone)?;
-        // The threads go when the work is done, since no one has the pool then.
+        // The pool is dropped when this function returns, so its threads exit when the work is done.
         pool.spawn(move || {
             shared.lock().worker = Some(thread::current().id());
             let outlet = Outlet(shared);
@@ -219,14 +221,14 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // In a child of a fork a thread that is gone may hold the lock.
+        // In a forked child, the lock may be held by a thread that does not exist there.
         if self.0.process == process::id() {
             self.0.stop();
         }
     }
 }
 
-/// The reason why the work ended early, if it did not panic.
+/// The payload of `check_or_unwind`, which ends the work early without a panic.
 struct Stopped(Failure);
 
 fn stopped() -> PyErr {
@@ -240,19 +242,19 @@ fn unwound(panic: Box<dyn Any + Send>) -> Failure {
     }
 }
 
-/// Where the work's batches go.
+/// Passes the batches of the work to the reader.
 pub(crate) struct Outlet(Arc<Shared>);
 
 impl Outlet {
-    /// Hands a batch on, when there is room.
+    /// Passes a batch on. Waits while the buffer is full.
     pub(crate) fn push(&self, batch: RecordBatch) -> Result<()> {
         self.check()?;
         let mut state = self.0.lock();
-        while state.batches.len() >= WAITING && !state.is_stopped {
+        while state.batches.len() >= MAX_BUFFERED && !state.is_stopped {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.is_stopped {
-            // A batch may take the interpreter's lock as it goes.
+            // Dropping the batch may acquire the interpreter's lock.
             drop(state);
             return Err(stopped().into());
         }
@@ -262,7 +264,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Ends work that was cancelled, or whose memory until the next check is not available.
+    /// Returns an error if the work was stopped, or if the memory that it needs until the next check is not available.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.lock().is_stopped {
             return Err(stopped().into());
@@ -271,13 +273,12 @@ impl Outlet {
         memory::check(limits::needs(self.0.limit))
     }
 
-    /// The same before work on a batch, of which copies are made.
+    /// Returns an error if the memory to process a batch, which is copied, is not available.
     pub(crate) fn check_for(&self, batch: &RecordBatch) -> Result<()> {
         memory::check(limits::needs(self.0.limit).saturating_add(memory::bytes(batch.columns()).saturating_mul(4)))
     }
 
-    /// The same where no error can be returned: between parts, each of which may take long. It unwinds without a panic
-    /// message.
+    /// Like [`check`](Self::check), but unwinds without a panic message, for callers that cannot return an error.
     pub(crate) fn check_or_unwind(&self) {
         if let Err(failure) = self.check() {
             resume_unwind(Box::new(Stopped(failure)));
@@ -285,7 +286,7 @@ impl Outlet {
     }
 }
 
-/// Work that has begun.
+/// All work that has started.
 static RUNNING: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// Stops all work and waits for it. Python calls this before it exits.
@@ -296,7 +297,7 @@ pub(crate) fn end_streams(py: Python<'_>) -> PyResult<()> {
         let own = running.iter().filter_map(Weak::upgrade).filter(|work| work.process == process::id());
         let own: Vec<Arc<Shared>> = own.collect();
         own.iter().for_each(|work| work.stop());
-        // Ctrl-C ends the wait for one whose table blocks, and not that for the others.
+        // Ctrl-C ends the wait for work whose table blocks, but not the wait for the others.
         let ends: Vec<PyResult<()>> = own.iter().map(|work| work.wait_for_end()).collect();
         ends.into_iter().collect()
     })

@@ -1,4 +1,4 @@
-//! `koel.Index`: rows of integer keys, for joins.
+//! `koel.Index`: an index of the rows of integer keys, for joins.
 
 use std::path::PathBuf;
 
@@ -29,20 +29,20 @@ enum AnyWidth {
     Wide(JoinIndex<Any, BucketizedOf<u64, u32>>),
 }
 
-/// The right side of joins: the rows of integer keys. It is built once, joined with any number
-/// of left sides, and saved to a file. For text and other keys, and for a single join, use
-/// `koel.join`.
+/// The right side of joins: an index of the rows of integer keys. It is built once and joined
+/// with any number of left sides, and can be saved to a file. For text and other keys, and for a
+/// single join, use `koel.join`.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
-///         others as 64.
-///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the
-///         kind of table.
-///     seed: of the hash functions.
+///     keys: integers, which may have duplicates; types of 8 to 32 bits are stored in 32 bits,
+///         others in 64.
+///     load_factor: the share of slots that are used, above 0 and up to 1; the default depends
+///         on the kind of table.
+///     seed: the seed of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys may be in CUDA memory: the index is then on the same GPU. For left sides in that GPU's
-/// memory, `join` returns `koel.Array`s.
+/// If the keys are in CUDA memory, the index is on the same GPU. For left sides in the memory of
+/// that GPU, `join` returns `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> index = koel.Index(np.array([30, 10, 30]))
@@ -62,7 +62,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The rows of a join; a long result piece by piece.
+    /// The rows of a join. Checks for cancellation between the pieces of a long result.
     fn rows(&self, left: &koel_arrow::Column, how: JoinKind, stop: &Stop) -> Result<JoinRows> {
         with_keys!(&self.any_width, |index, K| {
             let left = queried::<K>(left, self.keys, |keys| Ok(index.table().contains(keys)?))?;
@@ -97,7 +97,7 @@ impl Index {
     /// The row of each key, for `koel.get_indexer`.
     pub(crate) fn indexer<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if with_keys!(&self.any_width, |index, K| index.keys_len() < index.len()) {
-            let text = "the index has a key more than once: use its join, which returns all rows of a key";
+            let text = "the index has duplicate keys: use its join method, which returns all rows of a key";
             return Err(PyValueError::new_err(text));
         }
         #[cfg(feature = "opencl")]
@@ -123,7 +123,7 @@ impl Index {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        // The index that `$build` makes of the builder of each width.
+        // The index built by `$build`, in which `$builder` is the builder for the width of the keys.
         macro_rules! built {
             ($device:expr, $of:expr, |$builder:ident| $build:expr) => {{
                 let (scheme, to_error) = (Bucketized::canonical(8), |error: koel::Error| to_error(error.into(), $of));
@@ -162,7 +162,7 @@ impl Index {
     /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if the file is damaged or has no index.
+    ///     koel.FileError: if the file is damaged or does not contain an index.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -186,8 +186,8 @@ impl Index {
         )
     }
 
-    /// The rows of both sides whose keys are equal, in the order of left rows, then of right
-    /// rows: as `koel.join`.
+    /// Returns the row numbers of the pairs of left and right rows whose keys are equal, ordered
+    /// by left row, then by right row, like `koel.join`.
     ///
     /// Args:
     ///     left: integers.
@@ -201,7 +201,7 @@ impl Index {
     fn join<'py>(&self, py: Python<'py>, left: &Bound<'py, PyAny>, how: &str) -> PyResult<Bound<'py, PyTuple>> {
         let (kind, is_exchanged) = join::kind(how)?;
         if is_exchanged {
-            let text = "an index has no \"right\" join: use \"outer\", or koel.join(left, right, \"right\")";
+            let text = "an index does not support \"right\" joins: use \"outer\", or koel.join(left, right, \"right\")";
             return Err(PyValueError::new_err(text));
         }
         #[cfg(feature = "opencl")]
@@ -216,8 +216,8 @@ impl Index {
         PyTuple::new(py, sides.map(|rows| rows.map(|rows| array(py, rows))))
     }
 
-    /// Writes the index to a file, which is replaced as a whole or not at all. Returns the
-    /// digest.
+    /// Writes the index to a file, and returns the digest. An existing file is replaced
+    /// atomically.
     ///
     /// >>> import koel, os, tempfile
     /// >>> index = koel.Index([30, 10])
@@ -228,7 +228,7 @@ impl Index {
         with_device(py, &self.device, |_| with_keys!(&self.any_width, |index, K| Ok(index.save(&path)?.to_string())))
     }
 
-    /// A checksum of the contents: equal indices have the same one on every device.
+    /// Returns a checksum of the contents. Equal indices have the same checksum on every device.
     ///
     /// >>> import koel
     /// >>> koel.Index([30, 10]).digest() == koel.Index([30, 10]).digest()
@@ -259,7 +259,7 @@ impl Index {
         with_keys!(&self.any_width, |index, K| index.len())
     }
 
-    /// Refuses, with the methods to use instead.
+    /// Raises an error that names the methods to use instead.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("Index"))
     }

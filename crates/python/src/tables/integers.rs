@@ -1,9 +1,9 @@
-//! Integer columns as words of tables, and words as NumPy's integers.
+//! Converts integer columns to words of tables, and words to NumPy arrays or Arrow columns.
 //!
 //! ```text
 //! int8 .. int32, uint8 .. uint32    words of 32 bits       int64, uint64    words of 64
-//! keys with a sign                  the top bit turned over, so that words ascend as numbers do (KeyType::Signed)
-//! values with a sign                as they are in memory (ValueType::Signed)
+//! signed keys                       the top bit is flipped, so that words sort like the numbers (KeyType::Signed)
+//! signed values                     unchanged (ValueType::Signed)
 //! ```
 
 use std::sync::Arc;
@@ -34,9 +34,9 @@ use crate::memory;
 use crate::output::ArrowColumn;
 use crate::run::{CHUNK, Stop};
 
-/// Keys that a device looks up between two checks for cancellation: enough that the first and last transfers, which
-/// overlap with nothing, take a small part of the time.
-const QUERIES_OF_A_PIECE: usize = 1 << 25;
+/// The number of keys that a device looks up between two checks for cancellation. It is large, so that the first and
+/// the last transfer, which do not overlap with other work, take a small part of the time.
+const QUERIES_PER_PIECE: usize = 1 << 25;
 
 /// The type of keys or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) struct Type {
     pub(crate) is_signed: bool,
 }
 
-/// What a column is to a table.
+/// What a table uses a column for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Key,
@@ -54,26 +54,26 @@ pub(super) enum Role {
 
 fn not_integers(name: &str, found: &DataType, shown: &str) -> PyErr {
     let advice = match found {
-        DataType::Boolean => "convert it by .astype(\"uint8\") (NumPy, pandas) or .cast(..) (pyarrow, polars)",
+        DataType::Boolean => "convert it with .astype(\"uint8\") (NumPy, pandas) or .cast(..) (pyarrow, polars)",
         _ if name == "values" => "give row numbers as values, such as numpy.arange(n)",
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-            "drop missing values, then convert whole numbers by .astype(\"int64\") (NumPy, pandas) or .cast(..) (pyarrow, \
-             polars); for fractions, use koel.join or koel.isin"
+            "drop missing values, then convert whole numbers with .astype(\"int64\") (NumPy, pandas) or .cast(..) \
+             (pyarrow, polars); for fractions, use koel.join or koel.isin"
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
-            "use koel.join, koel.isin or koel.factorize, which take text"
+            "use koel.join, koel.isin or koel.factorize, which accept text"
         }
-        DataType::Date32 => "convert it by .cast(..) to int32, or use koel.join or koel.isin",
+        DataType::Date32 => "convert it with .cast(..) to int32, or use koel.join or koel.isin",
         _ => {
-            "convert it by .astype(\"int64\") (NumPy, pandas), .cast(..) to int64 (pyarrow, polars) or .storage (extension \
-             types of pyarrow), or use koel.join or koel.isin"
+            "convert it with .astype(\"int64\") (NumPy, pandas), .cast(..) to int64 (pyarrow, polars) or .storage \
+             (extension types of pyarrow), or use koel.join or koel.isin"
         }
     };
-    PyTypeError::new_err(format!("{name} has type {shown}, and tables hold integers: {advice}"))
+    PyTypeError::new_err(format!("{name} has type {shown}, but tables hold integers: {advice}"))
 }
 
 impl Type {
-    /// Of a column.
+    /// The type in which a table stores a column.
     pub(super) fn of(column: &Column) -> PyResult<Self> {
         let (bits, is_signed) = match column.data_type() {
             DataType::Int8 | DataType::Int16 | DataType::Int32 => (32, true),
@@ -99,7 +99,7 @@ impl Type {
         if self.is_signed { ValueType::Signed } else { ValueType::Numbers }
     }
 
-    /// The bytes of a word.
+    /// The size of a word in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.bits as usize / 8
     }
@@ -108,7 +108,7 @@ impl Type {
         format!("{}int{}", if self.is_signed { "" } else { "u" }, self.bits)
     }
 
-    /// Whether it holds all integers of another type.
+    /// Whether all integers of another type fit in this one.
     #[cfg(feature = "opencl")]
     fn holds(self, other: Type) -> bool {
         if self.is_signed == other.is_signed {
@@ -118,14 +118,14 @@ impl Type {
         }
     }
 
-    /// What turns a key into its word, and back.
-    fn turned(self, role: Role) -> u64 {
+    /// The mask that converts a key or value to its word, and back, by XOR.
+    fn sign_mask(self, role: Role) -> u64 {
         if self.is_signed && role == Role::Key { 1 << (self.bits - 1) } else { 0 }
     }
 
-    /// A key by its word, as its owner knows it.
+    /// The key that has this word, as a decimal number.
     pub(crate) fn shown(self, word: u64) -> String {
-        let key = word ^ self.turned(Role::Key);
+        let key = word ^ self.sign_mask(Role::Key);
         match (self.is_signed, self.bits) {
             (true, bits) => (((key << (64 - bits)) as i64) >> (64 - bits)).to_string(),
             _ => key.to_string(),
@@ -133,12 +133,12 @@ impl Type {
     }
 }
 
-/// The words of tables.
+/// The type of the words of a table.
 pub(super) trait Width: Key + Value + Element {
     fn column(words: Vec<Self>) -> Words;
-    /// The words as an Arrow array, with a sign or without.
+    /// Converts words to an Arrow array of signed or unsigned integers.
     fn array(words: Vec<Self>, is_signed: bool) -> ArrayRef;
-    /// The values of an array of unsigned integers of this width.
+    /// The values of an array of unsigned integers of this width; `None` for other arrays.
     fn borrowed(array: &ArrayRef) -> Option<&[Self]>;
 }
 
@@ -181,7 +181,7 @@ pub(super) enum Words {
 }
 
 impl Words {
-    /// As an array of NumPy, or an Arrow column where Arrow came in.
+    /// Converts the words to a NumPy array, or to an Arrow column if the input was Arrow.
     pub(super) fn into_python(
         self,
         py: Python<'_>,
@@ -200,22 +200,22 @@ impl Words {
 pub(super) struct Integers {
     pub(super) column: Column,
     pub(super) of: Type,
-    /// Whether results are Arrow's.
+    /// Whether results are returned as Arrow columns.
     pub(super) is_arrow: bool,
 }
 
-/// A column of integers that was given as an argument.
+/// Reads the argument `name`, a column of integers.
 pub(super) fn integers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Integers> {
     let Given { column, origin } = Given::of(name, given, Nan::Value)?;
     if column.chunks().iter().any(|chunk| chunk.null_count() > 0) {
         return Err(PyTypeError::new_err(format!(
-            "{name} has nulls, and tables hold integers alone: drop or fill them"
+            "{name} has nulls, but tables hold only integers: drop or fill them"
         )));
     }
-    // Too many rows are refused before they are copied.
+    // Returns an error for too many rows before they are copied.
     Keys::new(vec![column.clone()]).map_err(Failure::from)?;
     memory::check_columns([&column])?;
-    // What `[]` is to NumPy and to Arrow.
+    // The types of `[]` in NumPy and in Arrow.
     let is_untyped = column.is_empty() && matches!(column.data_type(), DataType::Float64 | DataType::Null);
     if let Origin::Arrow(field) = &origin
         && let Some(extension) = field.extension_type_name()
@@ -226,33 +226,34 @@ pub(super) fn integers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Integer
     Ok(Integers { column, of, is_arrow: matches!(origin, Origin::Arrow(_)) })
 }
 
-/// The words of a column, for a table of this type.
+/// Converts a column to words of the type `to`.
 ///
 /// # Errors
-/// OverflowError for an integer that the type does not hold.
+/// OverflowError if an integer does not fit in the type.
 pub(super) fn words<K: Width>(column: &Column, to: Type, role: Role) -> Result<Vec<K>> {
-    let fits = |value: i128| {
-        let text = format!("{} has {value}, which {} of this table does not hold", column.name(), to.name());
+    let overflow = |value: i128| {
+        let text =
+            format!("{} has {value}, which does not fit in the type of this table, {}", column.name(), to.name());
         Err(PyOverflowError::new_err(text).into())
     };
-    words_or(column, to, role, fits)
+    words_or(column, to, role, overflow)
 }
 
-/// The words of queried keys. A key that does not fit the type is in no table: it is replaced by a word that the table
-/// does not contain, found with `has`.
+/// Converts queried keys to words. A key that does not fit in the type cannot be in the table: it is replaced by a word
+/// that the table does not contain, which is found with `has`.
 pub(super) fn queried<K: Width>(column: &Column, to: Type, has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<Vec<K>> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
     words_or(column, to, Role::Key, |_| Ok(absent))
 }
 
-/// Where the answers to queries are written: a flag each, and a value each unless no values are wanted.
+/// The output of queries: a flag for each, and also a value for each unless `values` is empty.
 pub(super) struct Answers<'a, V> {
     pub(super) flags: &'a mut [bool],
     pub(super) values: &'a mut [V],
 }
 
 impl<'a, V> Answers<'a, V> {
-    /// Those of the first rows, and the others.
+    /// Splits the output after this many rows.
     fn split(self, rows: usize) -> (Self, Self) {
         let values = rows.min(self.values.len());
         let ((flags, more_flags), (values, more_values)) =
@@ -261,10 +262,11 @@ impl<'a, V> Answers<'a, V> {
     }
 }
 
-/// Calls `query` with each piece of a column and the place of its answers.
+/// Calls `query` with each piece of a column and the output for the piece.
 ///
-/// On the CPU, each thread converts and looks up a piece that fits its cache. Elsewhere, pieces follow each other, and
-/// keys are converted where the device reads them, unless the column has their words.
+/// On the CPU, threads convert and look up pieces in parallel, each of which fits in the cache of a core. On other
+/// devices, pieces are looked up one after the other. Their keys are converted in the memory that the device reads,
+/// unless the column already consists of words.
 pub(super) fn each_piece<K: Width, V: Send>(
     column: &Column,
     (to, device): (Type, &Any),
@@ -275,7 +277,7 @@ pub(super) fn each_piece<K: Width, V: Send>(
 ) -> Result<()> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
     let is_host = device.host().is_some();
-    let rows = if is_host { CHUNK } else { QUERIES_OF_A_PIECE };
+    let rows = if is_host { CHUNK } else { QUERIES_PER_PIECE };
     let mut pieces = Vec::new();
     for chunk in column.chunks() {
         for start in (0..chunk.len()).step_by(rows) {
@@ -286,7 +288,7 @@ pub(super) fn each_piece<K: Width, V: Send>(
         }
     }
     let convert = |words: &mut [K], piece: &ArrayRef| fill(words, piece, to, Role::Key, |_| Ok(absent));
-    let is_borrowed = to.turned(Role::Key) == 0;
+    let is_borrowed = to.sign_mask(Role::Key) == 0;
     if is_host {
         let work = |buffer: &mut Vec<K>, (piece, answers): (ArrayRef, Answers<'_, V>)| {
             stop.check()?;
@@ -301,7 +303,7 @@ pub(super) fn each_piece<K: Width, V: Send>(
     }
     for (piece, answers) in pieces {
         stop.check()?;
-        // All keys have a word, so this does not fail; if it did, no key would be found.
+        // The conversion cannot fail, because keys that do not fit become `absent`. If it did, no key would be found.
         let write =
             |first, to: &mut [K]| convert(to, &piece.slice(first, to.len())).unwrap_or_else(|_| to.fill(absent));
         let computed = Queries::Computed { len: piece.len(), write: &write };
@@ -311,7 +313,7 @@ pub(super) fn each_piece<K: Width, V: Send>(
     Ok(())
 }
 
-/// [`queried`] of keys in CUDA memory.
+/// Like [`queried`], for keys in CUDA memory.
 #[cfg(feature = "opencl")]
 pub(super) fn on_gpu<K: Width>(
     cuda: &Cuda,
@@ -323,8 +325,8 @@ pub(super) fn on_gpu<K: Width>(
     Imported::of(cuda, keys)?.words::<K>(to, absent)
 }
 
-/// A word that the table does not have. It has fewer keys than there are words, so one of any 2^32 + 1 is absent.
-/// Multiples of an odd constant are distinct, and few of them are among dense keys.
+/// Returns a word that the table does not contain. It tries 2^32 multiples of an odd constant, which are distinct, and
+/// of which few are among dense keys. A table has fewer keys than that, so one of them is absent.
 fn absent_word<K: Width>(has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
     for start in (0..=u64::from(u32::MAX)).step_by(CHUNK) {
         let words: Vec<K> =
@@ -337,7 +339,7 @@ fn absent_word<K: Width>(has: impl Fn(&[K]) -> Result<Vec<bool>>) -> Result<K> {
     Ok(K::default())
 }
 
-/// Whether a type of tables holds all values of an Arrow type.
+/// Whether all values of an Arrow type fit in the type of a table.
 fn all_fit(from: &DataType, to: Type) -> bool {
     match from {
         DataType::Int8 | DataType::Int16 | DataType::Int32 => to.is_signed,
@@ -349,7 +351,7 @@ fn all_fit(from: &DataType, to: Type) -> bool {
     }
 }
 
-/// The words of a column; `other` decides what becomes of an integer that the type does not hold.
+/// Converts a column to words. `other` returns the word, or the error, for an integer that does not fit in the type.
 fn words_or<K: Width>(
     column: &Column,
     to: Type,
@@ -359,14 +361,14 @@ fn words_or<K: Width>(
     let mut all = vec![K::default(); column.len()];
     let mut rest = &mut all[..];
     for chunk in column.chunks() {
-        let (words, behind) = rest.split_at_mut(chunk.len());
+        let (words, remaining) = rest.split_at_mut(chunk.len());
         fill(words, chunk, to, role, &other)?;
-        rest = behind;
+        rest = remaining;
     }
     Ok(all)
 }
 
-/// Writes the words of an array of integers, on all threads.
+/// Converts an array of integers to words, in parallel.
 fn fill<K: Width>(
     words: &mut [K],
     array: &ArrayRef,
@@ -377,7 +379,7 @@ fn fill<K: Width>(
     fn typed<T: ArrowPrimitiveType, K: Width>(
         words: &mut [K],
         array: &ArrayRef,
-        (to, turned): (Type, u64),
+        (to, sign_mask): (Type, u64),
         other: impl Fn(i128) -> Result<K> + Sync,
     ) -> Result<()>
     where
@@ -391,21 +393,21 @@ fn fill<K: Width>(
         let values = array.as_primitive::<T>().values();
         words.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK)).try_for_each(|(words, values)| {
             if fit {
-                // A loop without a branch: the bottleneck is memory.
+                // Without branches, the loop is limited by the memory bandwidth.
                 words.iter_mut().zip(values).for_each(|(word, &value)| {
                     let value: i128 = value.into();
-                    *word = K::low(value as u64 ^ turned);
+                    *word = K::low(value as u64 ^ sign_mask);
                 });
                 return Ok(());
             }
             words.iter_mut().zip(values).try_for_each(|(word, &value)| {
                 let value: i128 = value.into();
-                *word = if (least..=most).contains(&value) { K::low(value as u64 ^ turned) } else { other(value)? };
+                *word = if (least..=most).contains(&value) { K::low(value as u64 ^ sign_mask) } else { other(value)? };
                 Ok(())
             })
         })
     }
-    let how = (to, to.turned(role));
+    let how = (to, to.sign_mask(role));
     match array.data_type() {
         _ if array.is_empty() => Ok(()),
         DataType::Int8 => typed::<Int8Type, K>(words, array, how, other),
@@ -427,9 +429,9 @@ fn words_to_python<K: Width>(
     role: Role,
     is_arrow: bool,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let turned = of.turned(role);
-    if turned != 0 {
-        words.iter_mut().for_each(|word| *word = K::low(Into::<u64>::into(*word) ^ turned));
+    let sign_mask = of.sign_mask(role);
+    if sign_mask != 0 {
+        words.iter_mut().for_each(|word| *word = K::low(Into::<u64>::into(*word) ^ sign_mask));
     }
     if is_arrow {
         let name = if role == Role::Key { "keys" } else { "values" };
@@ -438,7 +440,7 @@ fn words_to_python<K: Width>(
     PyArray1::from_vec(py, words).call_method1("view", (dtype(py, of)?,))
 }
 
-/// The dtype of such integers.
+/// The NumPy dtype of a type.
 pub(super) fn dtype(py: Python<'_>, of: Type) -> PyResult<Bound<'_, PyArrayDescr>> {
     PyArrayDescr::new(py, of.name())
 }

@@ -1,15 +1,15 @@
 //! Structures that are built once and queried often: `Table`, `Set`, `Index`, `MultiTable`.
 //!
 //! ```text
-//! integers.rs   keys and values as words of 32 or 64 bits, and back
-//! table.rs, set.rs, index.rs, multi.rs    a class each: koel's structure of the same name, whichever width it has
+//! integers.rs   converts keys and values to words of 32 or 64 bits, and back
+//! table.rs, set.rs, index.rs, multi.rs    one class each: koel's structure of the same name, for all widths
 //! ```
 //!
-//! Structures that can change are behind a reader-writer lock: calls of several threads run at once, and a change waits
-//! for the readers. The calling thread takes the lock, without the interpreter's lock (run.rs says why). Files are
-//! those of the command `koel` and of the library.
+//! A reader-writer lock protects structures that can change: queries of several threads run concurrently, and a change
+//! waits for them. The calling thread acquires this lock, without holding the interpreter's lock (run.rs explains why).
+//! The files are those of the command `koel` and of the library.
 
-/// The body with the structure inside, whose keys are `$K`.
+/// Evaluates the body with the structure in `$any_width`, whose keys are `$K`.
 macro_rules! with_keys {
     ($any_width:expr, |$inner:ident, $K:ident| $body:expr) => {
         with_keys!(@ $any_width, $inner, $K, $body, (Narrow, u32), (Wide, u64))
@@ -17,7 +17,7 @@ macro_rules! with_keys {
     (@ $any_width:expr, $inner:ident, $K:ident, $body:expr, $(($variant:ident, $key:ty)),*) => {
         match $any_width {
             $(AnyWidth::$variant($inner) => {
-                #[allow(dead_code, reason = "not all that is done with keys names their type")]
+                #[allow(dead_code, reason = "some bodies do not use the type")]
                 type $K = $key;
                 $body
             })*
@@ -25,7 +25,7 @@ macro_rules! with_keys {
     };
 }
 
-/// The same of a table whose values are `$V`.
+/// The same for a table, whose values are `$V`.
 macro_rules! with_table {
     ($any_width:expr, |$inner:ident, $K:ident, $V:ident| $body:expr) => {
         with_table!(
@@ -36,9 +36,9 @@ macro_rules! with_table {
     (@ $any_width:expr, $inner:ident, $K:ident, $V:ident, $body:expr, $(($variant:ident, $key:ty, $value:ty)),*) => {
         match $any_width {
             $(AnyWidth::$variant($inner) => {
-                #[allow(dead_code, reason = "not all that is done with pairs names their types")]
+                #[allow(dead_code, reason = "some bodies do not use the type")]
                 type $K = $key;
-                #[allow(dead_code, reason = "not all that is done with pairs names their types")]
+                #[allow(dead_code, reason = "some bodies do not use the type")]
                 type $V = $value;
                 $body
             })*
@@ -75,25 +75,24 @@ pub(crate) use multi::MultiTable;
 pub(crate) use set::Set;
 pub(crate) use table::Table;
 
-/// What several threads may use at once. A holder of the lock may have panicked: the structure is then as it was
-/// before.
+/// A structure that several threads can use concurrently. Poisoning of the lock is ignored, because a panic leaves the
+/// structure as it was before.
 struct Shared<T> {
     lock: RwLock<T>,
     device: String,
     process: u32,
 }
 
-/// How often a child of a fork tries to get a lock, and the pause in between.
+/// The number of attempts of a forked child to acquire a lock, and the pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl<T: Send + Sync> Shared<T> {
-    /// Of a structure on this device.
     fn new(any_width: T, device: &str) -> Self {
         Shared { lock: RwLock::new(any_width), device: device.into(), process: process::id() }
     }
 
-    /// Has work done that reads.
+    /// Runs work that reads the structure, in the pool.
     fn read<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T, &Stop) -> Result<R> + Send) -> PyResult<R> {
         Ok(py.detach(|| {
             let any_width = self.reader()?;
@@ -102,7 +101,7 @@ impl<T: Send + Sync> Shared<T> {
         })?)
     }
 
-    /// The same on the calling thread, for queries of CUDA arrays: waking a thread of the pool takes longer than a
+    /// The same on the calling thread, for queries of CUDA arrays: waking a thread of the pool would take longer than a
     /// small query.
     #[cfg(feature = "opencl")]
     fn read_here<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> Result<R> + Send) -> PyResult<R> {
@@ -112,7 +111,7 @@ impl<T: Send + Sync> Shared<T> {
         })?)
     }
 
-    /// Has work done that reads two, of which both may be one.
+    /// Runs work that reads two structures, which may be the same one.
     fn read_both<R: Send>(
         &self,
         py: Python<'_>,
@@ -120,8 +119,9 @@ impl<T: Send + Sync> Shared<T> {
         work: impl FnOnce(&T, &T) -> Result<R> + Send,
     ) -> PyResult<R> {
         Ok(py.detach(|| {
-            // Always in one order: two calls that hold one each would wait for each other behind changes. And twice the
-            // same lock would wait for a change that waits for it.
+            // Locks are always acquired in the same order. Otherwise, two calls that hold one lock each could deadlock
+            // with changes that wait for these locks. The same lock is not acquired twice, because the second attempt
+            // could wait for a change that waits for the first one.
             let first_is_mine = std::ptr::from_ref(self) <= std::ptr::from_ref(other);
             let (first, second) = if first_is_mine { (self, other) } else { (other, self) };
             let first_table = first.reader()?;
@@ -132,21 +132,21 @@ impl<T: Send + Sync> Shared<T> {
         })?)
     }
 
-    /// Has work done that changes.
+    /// Runs work that changes the structure, in the pool.
     fn write<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T, &Stop) -> Result<R> + Send) -> PyResult<R> {
         Ok(py.detach(|| {
-            let mut any_width = self.taken(|| self.lock.write(), || self.lock.try_write())?;
+            let mut any_width = self.acquire(|| self.lock.write(), || self.lock.try_write())?;
             let any_width: &mut T = &mut any_width;
             in_pool(|stop| work(any_width, stop))
         })?)
     }
 
     fn reader(&self) -> Result<RwLockReadGuard<'_, T>> {
-        self.taken(|| self.lock.read(), || self.lock.try_read())
+        self.acquire(|| self.lock.read(), || self.lock.try_read())
     }
 
-    /// The lock. In a child of a fork a thread that is gone may hold it, which is not waited for.
-    fn taken<G>(&self, take: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> Result<G> {
+    /// Acquires the lock. In a forked child, a thread that does not exist there may hold it, so the wait is limited.
+    fn acquire<G>(&self, take: impl FnOnce() -> LockResult<G>, attempt: impl Fn() -> TryLockResult<G>) -> Result<G> {
         check_after_fork(&self.device)?;
         if self.process == process::id() {
             return Ok(take().unwrap_or_else(PoisonError::into_inner));
@@ -158,13 +158,13 @@ impl<T: Send + Sync> Shared<T> {
                 Err(TryLockError::WouldBlock) => sleep(PAUSE),
             }
         }
-        let text =
-            "a thread changed this table while its process was forked: start processes by spawn, or open a saved file";
+        let text = "a thread was changing this table when its process was forked: start processes with spawn, or open \
+                    a saved file";
         Err(KoelError::new_err(text).into())
     }
 }
 
-/// Runs work on a structure that is on this device.
+/// Runs work on a structure that is on this device, in the pool.
 fn with_device<T: Send>(py: Python<'_>, device: &str, work: impl FnOnce(&Stop) -> Result<T> + Send) -> PyResult<T> {
     check_after_fork(device)?;
     detached(py, work)
@@ -177,7 +177,7 @@ fn with_gpu<T: Send>(py: Python<'_>, device: &str, work: impl FnOnce() -> Result
     Ok(py.detach(|| caught(work))?)
 }
 
-/// The contents of a file, if they are of the requested kind.
+/// Reads the header of a file. Returns an error if the file does not contain a `class`.
 fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type)> {
     let info = read_info(path)?;
     let keys = Type::of_file(info.key_bits, info.key_type);
@@ -185,16 +185,16 @@ fn info(path: &PathBuf, wanted: Contents, class: &str) -> Result<(FileInfo, Type
         let class_of = match info.contents {
             Contents::Map => "koel.Table",
             Contents::Set => "koel.Set",
-            Contents::Multi => "koel.MultiTable, or of koel.Index",
-            _ => "the command koel",
+            Contents::Multi => "koel.MultiTable or a koel.Index",
+            _ => "structure of the command koel",
         };
-        let text = format!("{} is a file of {class_of}, not of {class}", path.display());
+        let text = format!("{} contains a {class_of}, not a {class}", path.display());
         return Err(FileError::new_err(text).into());
     }
     Ok((info, keys))
 }
 
-/// Slots that are to be taken, of one.
+/// Checks that a load factor is above 0 and at most 1.
 fn check_load(load_factor: Option<f64>) -> PyResult<()> {
     match load_factor {
         Some(load) if !(load > 0.0 && load <= 1.0) => {
@@ -204,7 +204,7 @@ fn check_load(load_factor: Option<f64>) -> PyResult<()> {
     }
 }
 
-/// What went wrong in a build, in the words of those who gave the keys.
+/// Converts the error of a build or an insertion to a message with the caller's key and the arguments of Python.
 fn to_error(failure: Failure, keys: Type) -> Failure {
     match failure {
         Failure::Koel(Error::DuplicateKey { key }) => PyValueError::new_err(format!(
@@ -220,7 +220,7 @@ fn to_error(failure: Failure, keys: Type) -> Failure {
     }
 }
 
-/// A builder with the settings that were given.
+/// Applies the settings of a caller to a builder.
 macro_rules! with_settings {
     ($builder:expr, $load:expr, $seed:expr, $type:expr) => {{
         let mut builder = $builder.key_type($type.key_type());

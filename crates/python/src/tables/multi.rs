@@ -1,4 +1,4 @@
-//! `koel.MultiTable`: from integers to any number of integers each.
+//! `koel.MultiTable`: a map from integer keys to any number of integer values each.
 
 use std::path::PathBuf;
 
@@ -28,19 +28,20 @@ enum AnyWidth {
     Wide(Multi<Any, BucketizedOf<u64, u32>, u64>),
 }
 
-/// A table from integer keys to any number of integer values each, in the order of the rows.
+/// A map from integer keys to any number of integer values each. The values of a key are in the
+/// order of the input rows.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
-///         others as 64.
-///     values: as many integers.
-///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default
-///         chosen for its kind.
-///     seed: of the hash functions.
+///     keys: integers, which may have duplicates; types of 8 to 32 bits are stored in 32 bits,
+///         others in 64.
+///     values: integers, one for each key.
+///     load_factor: the share of slots that are used, above 0 and up to 1; the default depends
+///         on the kind of table.
+///     seed: the seed of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// Keys and values may be in CUDA memory: the table is then on the same GPU. For queries in
-/// that GPU's memory, `lookup`, `count` and `contains` return `koel.Array`s.
+/// If the keys and values are in CUDA memory, the table is on the same GPU. For queries in the
+/// memory of that GPU, `lookup`, `count` and `contains` return `koel.Array`s.
 ///
 /// >>> import koel, numpy as np
 /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -96,7 +97,7 @@ impl MultiTable {
         })
     }
 
-    /// What becomes of the number of values of each key.
+    /// Counts the values of each key, and converts the counts with `of`.
     fn counted<T: Send>(
         &self,
         py: Python<'_>,
@@ -126,7 +127,7 @@ impl MultiTable {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        // The table of pairs that `$build` makes of the builder of each width.
+        // The table built by `$build`, in which `$builder` is the builder for the widths `$K` and `$V`.
         macro_rules! built {
             ($device:expr, $of_keys:expr, $of_values:expr, |$builder:ident, $K:ident, $V:ident| $build:expr) => {{
                 macro_rules! of_width {
@@ -177,7 +178,7 @@ impl MultiTable {
     /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if the file is damaged or has no such table.
+    ///     koel.FileError: if the file is damaged or does not contain such a table.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -204,8 +205,8 @@ impl MultiTable {
         )
     }
 
-    /// All values of each key: the offset of each key's values, with the end of the last one
-    /// behind them, and the values.
+    /// Returns all values of each key, as offsets and values: the values of key number i are
+    /// `values[offsets[i]:offsets[i + 1]]`. There is one more offset than there are keys.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -229,7 +230,7 @@ impl MultiTable {
         PyTuple::new(py, [array(py, offsets), values.into_python(py, self.values, Role::Value, is_arrow)?])
     }
 
-    /// How many values each key has.
+    /// Returns the number of values of each key.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -243,7 +244,7 @@ impl MultiTable {
         Ok(array(py, self.counted(py, keys, |counts: Vec<u32>| counts.into_iter().map(i64::from).collect())?))
     }
 
-    /// For each key whether it has values.
+    /// Returns whether each key has values.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -257,8 +258,8 @@ impl MultiTable {
         Ok(array(py, self.counted(py, keys, |counts| flags(counts.len(), |i| counts[i] > 0))?))
     }
 
-    /// All keys and their values, a row each, by key; the values of a key in the order of the
-    /// rows.
+    /// Returns all keys and values, with one row per value, sorted by key. The values of a key
+    /// are in the order of the input rows.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.MultiTable(np.array([7, 5, 7]), np.array([1, 2, 3]))
@@ -275,8 +276,8 @@ impl MultiTable {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the
-    /// digest.
+    /// Writes the table to a file, and returns the digest. An existing file is replaced
+    /// atomically.
     ///
     /// >>> import koel, os, tempfile
     /// >>> table = koel.MultiTable([7, 7], [1, 2])
@@ -289,7 +290,7 @@ impl MultiTable {
         })
     }
 
-    /// A checksum of the contents: equal tables have the same one on every device.
+    /// Returns a checksum of the contents. Equal tables have the same checksum on every device.
     ///
     /// >>> import koel
     /// >>> koel.MultiTable([7, 5], [1, 2]).digest() == koel.MultiTable([5, 7], [2, 1]).digest()
@@ -320,7 +321,7 @@ impl MultiTable {
         with_table!(&self.any_width, |table, K, V| table.len())
     }
 
-    /// Refuses, with the methods to use instead.
+    /// Raises an error that names the methods to use instead.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("MultiTable"))
     }

@@ -1,4 +1,4 @@
-//! `koel.Set`: integers.
+//! `koel.Set`: a set of integers.
 
 use std::path::PathBuf;
 
@@ -24,14 +24,15 @@ enum AnyWidth {
     Wide(HashSet<Any, BucketizedOf<u64, ()>>),
 }
 
-/// A set of integers: built and queried in bulk, combined with other sets, saved to a file.
+/// A set of integers. It is built and queried in bulk, and can be combined with other sets and
+/// saved to a file.
 ///
 /// Args:
-///     keys: integers, with duplicates or not; those of 8 to 32 bits are stored as 32 bits,
-///         others as 64.
-///     load_factor: the part of the table's slots that is used, above 0 and up to 1; by default
-///         chosen for its kind.
-///     seed: of the hash functions.
+///     keys: integers, which may have duplicates; types of 8 to 32 bits are stored in 32 bits,
+///         others in 64.
+///     load_factor: the share of slots that are used, above 0 and up to 1; the default depends
+///         on the kind of table.
+///     seed: the seed of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// >>> import koel, numpy as np
@@ -47,38 +48,38 @@ pub(crate) struct Set {
     device: String,
 }
 
-/// How two sets become one.
+/// An operation on two sets.
 #[derive(Clone, Copy)]
-enum Algebra {
+enum Operation {
     Union,
     Intersection,
     Difference,
-    Either,
+    SymmetricDifference,
 }
 
 impl Set {
-    fn with(&self, py: Python<'_>, other: &Bound<'_, Set>, how: Algebra) -> PyResult<Set> {
+    fn with(&self, py: Python<'_>, other: &Bound<'_, Set>, how: Operation) -> PyResult<Set> {
         let other = other.get();
         if self.keys != other.keys {
             let (mine, others) = (self.keys.name(), other.keys.name());
             return Err(PyTypeError::new_err(format!(
-                "one set holds {mine} and the other {others}: build both of one dtype"
+                "one set holds {mine}, and the other {others}: build both with the same dtype"
             )));
         }
         macro_rules! combined {
             ($a:expr, $b:expr) => {
                 match how {
-                    Algebra::Union => $a.union($b)?,
-                    Algebra::Intersection => $a.intersection($b)?,
-                    Algebra::Difference => $a.difference($b)?,
-                    Algebra::Either => $a.symmetric_difference($b)?,
+                    Operation::Union => $a.union($b)?,
+                    Operation::Intersection => $a.intersection($b)?,
+                    Operation::Difference => $a.difference($b)?,
+                    Operation::SymmetricDifference => $a.symmetric_difference($b)?,
                 }
             };
         }
         let any_width = self.any_width.read_both(py, &other.any_width, |mine, theirs| match (mine, theirs) {
             (AnyWidth::Narrow(a), AnyWidth::Narrow(b)) => Ok(AnyWidth::Narrow(combined!(a, b))),
             (AnyWidth::Wide(a), AnyWidth::Wide(b)) => Ok(AnyWidth::Wide(combined!(a, b))),
-            _ => Err(PyTypeError::new_err("the sets have keys of two widths").into()),
+            _ => Err(PyTypeError::new_err("the sets have keys of different widths").into()),
         })?;
         Ok(Set { any_width: Shared::new(any_width, &self.device), keys: self.keys, device: self.device.clone() })
     }
@@ -96,7 +97,7 @@ impl Set {
         device: &str,
     ) -> PyResult<Self> {
         check_load(load_factor)?;
-        // The set that `$build` makes of the builder of each width.
+        // The set built by `$build`, in which `$builder` is the builder for the width of the keys.
         macro_rules! built {
             ($device:expr, $of:expr, |$builder:ident| $build:expr) => {{
                 let to_error = |error: koel::Error| to_error(error.into(), $of);
@@ -135,7 +136,7 @@ impl Set {
     /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if the file is damaged or has no set.
+    ///     koel.FileError: if the file is damaged or does not contain a set.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -160,15 +161,15 @@ impl Set {
         )
     }
 
-    /// For each key whether it is there.
+    /// Returns whether each key is in the set.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
     /// >>> primes.contains(np.array([4, 5]))
     /// array([False,  True])
     ///
-    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the
-    /// set's.
+    /// For keys in CUDA memory, the result is a `koel.Array` on the same GPU. The set must be on
+    /// that GPU.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -197,7 +198,7 @@ impl Set {
         Ok(flags.into_array().into_any())
     }
 
-    /// Adds keys. Returns how many of them are new.
+    /// Adds keys, and returns the number of new ones.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -213,7 +214,7 @@ impl Set {
         })
     }
 
-    /// Removes keys. Returns how many of them were there.
+    /// Removes keys, and returns the number of those that were in the set.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -229,7 +230,7 @@ impl Set {
         })
     }
 
-    /// All keys, in the order of the set's slots, which is the same on every device.
+    /// Returns all keys, in the order of the set's slots, which is the same on every device.
     ///
     /// >>> import koel, numpy as np
     /// >>> primes = koel.Set(np.array([2, 3, 5]))
@@ -242,23 +243,23 @@ impl Set {
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Set>) -> PyResult<Set> {
-        self.with(py, other, Algebra::Union)
+        self.with(py, other, Operation::Union)
     }
 
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, Set>) -> PyResult<Set> {
-        self.with(py, other, Algebra::Intersection)
+        self.with(py, other, Operation::Intersection)
     }
 
     fn __sub__(&self, py: Python<'_>, other: &Bound<'_, Set>) -> PyResult<Set> {
-        self.with(py, other, Algebra::Difference)
+        self.with(py, other, Operation::Difference)
     }
 
     fn __xor__(&self, py: Python<'_>, other: &Bound<'_, Set>) -> PyResult<Set> {
-        self.with(py, other, Algebra::Either)
+        self.with(py, other, Operation::SymmetricDifference)
     }
 
-    /// Writes the set to a file, which is replaced as a whole or not at all. Returns the
-    /// digest.
+    /// Writes the set to a file, and returns the digest. An existing file is replaced
+    /// atomically.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -269,7 +270,7 @@ impl Set {
         self.any_width.read(py, |any_width, _| with_keys!(any_width, |set, K| Ok(set.save(&path)?.to_string())))
     }
 
-    /// A checksum of the contents: equal sets have the same one on every device.
+    /// Returns a checksum of the contents. Equal sets have the same checksum on every device.
     ///
     /// >>> import koel
     /// >>> koel.Set([2, 3]).digest() == koel.Set([3, 2, 3]).digest()
@@ -294,7 +295,7 @@ impl Set {
         self.any_width.read(py, |any_width, _| Ok(with_keys!(any_width, |set, K| set.len())))
     }
 
-    /// Refuses, with the methods to use instead.
+    /// Raises an error that names the methods to use instead.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("Set"))
     }

@@ -1,4 +1,4 @@
-//! `koel.Table`: from integers to integers.
+//! `koel.Table`: a map from integer keys to integer values.
 
 use std::path::PathBuf;
 
@@ -31,20 +31,20 @@ enum AnyWidth {
     Wide(HashTable<Any, BucketizedOf<u64, u64>>),
 }
 
-/// A map from distinct integer keys to integer values: built at once, queried in bulk, saved in
-/// a file.
+/// A map from distinct integer keys to integer values. It is built and queried in bulk, and can
+/// be saved to a file.
 ///
 /// Args:
-///     keys: integers; those of 8 to 32 bits are kept in 32, others in 64.
-///     values: as many integers.
+///     keys: integers; types of 8 to 32 bits are stored in 32 bits, others in 64.
+///     values: integers, one for each key.
 ///     duplicates: how to handle duplicate keys: "error", or keep the "first" or the "last"
 ///         value.
-///     load_factor: the share of used slots, above 0 and up to 1; the default depends on the
-///         kind of table.
-///     seed: of the hash functions.
+///     load_factor: the share of slots that are used, above 0 and up to 1; the default depends
+///         on the kind of table.
+///     seed: the seed of the hash functions.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
-/// The same keys, values and seed give the same bytes in the same order on every device.
+/// Tables with the same keys, values and seed have the same bytes on every device.
 ///
 /// >>> import koel, numpy as np
 /// >>> table = koel.Table(np.array([10, 20, 30]), np.array([1, 2, 3]))
@@ -60,7 +60,7 @@ pub(crate) struct Table {
 
 #[cfg(feature = "opencl")]
 impl Table {
-    /// The values of keys in CUDA memory if they are wanted, then for each key whether it is there.
+    /// Looks up keys in CUDA memory. Returns their values, if `values` is set, and whether each key is in the table.
     fn lookup_on_gpu(&self, py: Python<'_>, keys: &GpuColumn, values: bool) -> PyResult<Vec<Array>> {
         self.any_width.read_here(py, |any_width| {
             with_table!(any_width, |table, K, V| {
@@ -104,7 +104,7 @@ impl Table {
                 )));
             }
         };
-        // The table of pairs that `$pairs` makes of the builder of each width.
+        // The table built by `$build`, in which `$builder` is the builder for the widths `$K` and `$V`.
         macro_rules! built {
             ($device:expr, $of_keys:expr, $of_values:expr, |$builder:ident, $K:ident, $V:ident| $build:expr) => {{
                 macro_rules! of_width {
@@ -155,7 +155,7 @@ impl Table {
     /// Opens a file and checks all of its contents.
     ///
     /// Raises:
-    ///     koel.FileError: if the file is damaged or has no table.
+    ///     koel.FileError: if the file is damaged or does not contain a table.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -183,15 +183,16 @@ impl Table {
         )
     }
 
-    /// The value of each key, and whether it is there; the value of a missing key is 0.
+    /// Returns the value of each key, and whether the key is in the table. The value of a missing
+    /// key is 0.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
     /// >>> table.lookup(np.array([20, 5]))
     /// (array([2, 0]), array([ True, False]))
     ///
-    /// Of keys in CUDA memory the results are `koel.Array`s on the same GPU, which must be the
-    /// table's.
+    /// For keys in CUDA memory, the results are `koel.Array`s on the same GPU. The table must be on
+    /// that GPU.
     fn lookup<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -199,7 +200,7 @@ impl Table {
         }
         let Integers { column, is_arrow, .. } = integers("keys", keys)?;
         let mut flags = Fresh::<bool>::zeros(py, column.len())?;
-        // Words of either width.
+        // Values of 32 or 64 bits.
         let mut bytes = Fresh::<u8>::zeros(py, column.len() * self.values.bytes())?;
         let (found, values) = (flags.slice()?, bytes.slice()?);
         self.any_width.read(py, |any_width, stop| {
@@ -218,15 +219,15 @@ impl Table {
         PyTuple::new(py, [values, flags.into_array().into_any()])
     }
 
-    /// For each key whether it is there.
+    /// Returns whether each key is in the table.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
     /// >>> table.contains(np.array([20, 5]))
     /// array([ True, False])
     ///
-    /// Of keys in CUDA memory the result is a `koel.Array` on the same GPU, which must be the
-    /// table's.
+    /// For keys in CUDA memory, the result is a `koel.Array` on the same GPU. The table must be on
+    /// that GPU.
     fn contains<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         #[cfg(feature = "opencl")]
         if let Some((keys, _owner)) = cuda::column("keys", keys)? {
@@ -247,8 +248,8 @@ impl Table {
         Ok(flags.into_array().into_any())
     }
 
-    /// Adds pairs, and replaces the values of keys that are there. Of duplicate keys the last
-    /// pair counts.
+    /// Adds pairs, and replaces the values of keys that are already in the table. If a key occurs
+    /// more than once, its last value is stored.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -267,7 +268,7 @@ impl Table {
         })
     }
 
-    /// Removes keys. Returns how many of them were there.
+    /// Removes keys, and returns the number of those that were in the table.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -283,8 +284,8 @@ impl Table {
         })
     }
 
-    /// All keys and their values, in the order of the table's slots, which is the same on every
-    /// device.
+    /// Returns all keys and their values, in the order of the table's slots, which is the same on
+    /// every device.
     ///
     /// >>> import koel, numpy as np
     /// >>> table = koel.Table(np.array([10, 20]), np.array([1, 2]))
@@ -302,8 +303,8 @@ impl Table {
         PyTuple::new(py, [keys, values.into_python(py, self.values, Role::Value, false)?])
     }
 
-    /// Writes the table to a file, which is replaced as a whole or not at all. Returns the
-    /// digest.
+    /// Writes the table to a file, and returns the digest. An existing file is replaced
+    /// atomically.
     ///
     /// >>> import koel, os, tempfile
     /// >>> with tempfile.TemporaryDirectory() as folder:
@@ -314,7 +315,7 @@ impl Table {
         self.any_width.read(py, |any_width, _| with_table!(any_width, |table, K, V| Ok(table.save(&path)?.to_string())))
     }
 
-    /// A checksum of the contents: equal tables have the same one on every device.
+    /// Returns a checksum of the contents. Equal tables have the same checksum on every device.
     ///
     /// >>> import koel
     /// >>> koel.Table([10, 20], [1, 2]).digest() == koel.Table([20, 10], [2, 1]).digest()
@@ -345,7 +346,7 @@ impl Table {
         self.any_width.read(py, |any_width, _| Ok(with_table!(any_width, |table, K, V| table.len())))
     }
 
-    /// Refuses, with the methods to use instead.
+    /// Raises an error that names the methods to use instead.
     fn __reduce__(&self) -> PyResult<()> {
         Err(not_pickled("Table"))
     }
