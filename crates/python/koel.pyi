@@ -73,7 +73,7 @@ Function: TypeAlias = Literal[
 ]
 
 class KoelError(Exception):
-    """An error without a class in Python; the base class of the others here."""
+    """The base class of koel's exceptions; raised for errors without a more specific class."""
 
 class DeviceError(KoelError):
     """A device is missing or failed."""

@@ -1,4 +1,4 @@
-//! Arrays of NumPy, and what NumPy reads as one, as Arrow arrays that share their memory.
+//! Reads NumPy arrays, and other arrays in main memory, as Arrow arrays, without a copy where possible.
 
 use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
@@ -23,14 +23,14 @@ use crate::memory;
 use crate::run::{CHUNK, detached};
 use crate::text;
 
-/// The most values that the calling thread searches for missing ones.
-const FEW: usize = 1 << 17;
+/// Arrays of up to this length are searched for missing values on the calling thread.
+const SERIAL_LEN: usize = 1 << 17;
 
-/// Arrays in main memory as NumPy's: those that are, buffers, and tensors on the CPU. `None` of other objects.
+/// Converts an array in main memory to a NumPy array: NumPy arrays, buffers, and tensors on the CPU. Returns `None` for
+/// other objects.
 ///
 /// # Errors
-/// TypeError for arrays on a GPU and of PyOpenCL, and with the words of a library that refuses to give an array to
-/// NumPy.
+/// TypeError for arrays in GPU memory, for PyOpenCL arrays, and if the library of the array refuses the conversion.
 pub(crate) fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
     if let Ok(array) = given.cast::<PyUntypedArray>() {
         return Ok(Some(array.clone()));
@@ -38,16 +38,16 @@ pub(crate) fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opti
     if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         return Ok(None);
     }
-    // NumPy would read it item by item.
+    // NumPy would read a PyOpenCL array item by item.
     if given.get_type().module().is_ok_and(|module| module == "pyopencl.array") {
-        let text = format!("{name} is an array of PyOpenCL, whose context is not koel's: give {name}.get()");
+        let text = format!("{name} is a PyOpenCL array, whose context koel cannot use: pass {name}.get()");
         return Err(PyTypeError::new_err(text));
     }
     let dlpack = given.getattr_opt("__dlpack_device__")?;
     let device = dlpack.map(|device| device.call0()?.extract::<(i32, i32)>()).transpose()?.map(|(device, _)| device);
     let gpu = match device {
         _ if given.hasattr("__cuda_array_interface__")? => Some("CUDA"),
-        // In the memory of the CPU, some of it pinned.
+        // Main memory: of the CPU, or pinned for CUDA or ROCm.
         None | Some(1 | 3 | 11) => None,
         Some(2 | 13) => Some("CUDA"),
         Some(8) => Some("Metal"),
@@ -57,7 +57,7 @@ pub(crate) fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opti
     };
     if let Some(gpu) = gpu {
         let what = given.get_type();
-        let advice = "give a copy in main memory, such as tensor.cpu() or cupy.asnumpy(array)";
+        let advice = "pass a copy in main memory, such as tensor.cpu() or cupy.asnumpy(array)";
         let text = format!("{name} is a {} in the memory of a GPU ({gpu}): {advice}", what.name()?);
         return Err(PyTypeError::new_err(text));
     }
@@ -70,16 +70,16 @@ pub(crate) fn array<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Opti
             return Ok(None);
         };
     let array = given.py().import("numpy")?.call_method1(function, (given,)).map_err(|error| {
-        PyTypeError::new_err(format!("{name} cannot be read as a NumPy array ({error}): give a NumPy array"))
+        PyTypeError::new_err(format!("{name} cannot be read as a NumPy array ({error}): pass a NumPy array"))
     })?;
     Ok(Some(array.cast_into()?))
 }
 
-/// A contiguous array of one dimension with the same items.
-pub(crate) fn plain<'py>(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
+/// Returns the array as a contiguous, aligned array of one dimension; a copy if necessary.
+pub(crate) fn contiguous<'py>(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
     if array.ndim() != 1 {
         let text = format!(
-            "{name} has {} dimensions and columns have one: give {name}.ravel(), or a tuple of columns",
+            "{name} has {} dimensions, but a column has one: pass {name}.ravel(), or a tuple of columns",
             array.ndim()
         );
         return Err(PyValueError::new_err(text));
@@ -87,35 +87,35 @@ pub(crate) fn plain<'py>(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyRe
     refuse_masked(name, array)?;
     let dtype = array.dtype();
     if dtype.is_native_byteorder() == Some(false) {
-        let text = format!("{name} is big-endian: give {name}.astype({name}.dtype.newbyteorder(\"=\"))");
+        let text = format!("{name} is big-endian: pass {name}.astype({name}.dtype.newbyteorder(\"=\"))");
         return Err(PyTypeError::new_err(text));
     }
-    // A longer one is refused anyway, and need not be copied before.
+    // Longer arrays are rejected later anyway. Rejecting them here avoids a copy.
     if array.len() > u32::MAX as usize {
         let (requested, most) = (array.len() as u64, u64::from(u32::MAX) - 1);
         return Err(Failure::Koel(koel::Error::TooLarge {
-            what: "rows of a table (give it in parts)",
+            what: "rows of a table (pass it in parts)",
             requested,
             most,
         })
         .into());
     }
-    // Methods of a subclass may do anything.
+    // Subclasses may override methods, so the base class is used.
     let base = array.py().import("numpy")?.call_method1("asarray", (array,))?.cast_into::<PyUntypedArray>()?;
     if base.is_c_contiguous() && base.is_aligned() { Ok(base) } else { Ok(base.call_method0("copy")?.cast_into()?) }
 }
 
-/// The values of a plain array that holds no objects.
+/// Reads an array that [`contiguous`] returned, except arrays of objects.
 pub(crate) fn values(name: &str, array: &Bound<'_, PyUntypedArray>, nan: Nan) -> PyResult<ArrayRef> {
     let refused = || {
         let text = format!(
-            "{name} has dtype {}: koel takes integers, floats of up to 64 bits, bool, datetime64, timedelta64 and text",
+            "{name} has dtype {}: koel supports integers, floats of up to 64 bits, bool, datetime64, timedelta64 and text",
             array.dtype()
         );
         PyTypeError::new_err(text)
     };
     if matches!(array.dtype().kind(), b'U' | b'S') {
-        // Their text is a copy.
+        // Text is copied.
         memory::check_rows(array.len(), (array.len() * array.dtype().itemsize()) as u64)?;
     }
     Ok(match (array.dtype().kind(), array.dtype().itemsize()) {
@@ -141,14 +141,14 @@ pub(crate) fn values(name: &str, array: &Bound<'_, PyUntypedArray>, nan: Nan) ->
     })
 }
 
-/// Refuses masked arrays.
+/// Rejects masked arrays.
 pub(crate) fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     static MASKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if !array.is_instance(MASKED.import(array.py(), "numpy.ma", "MaskedArray")?)? {
         return Ok(());
     }
-    let advice = "give a.filled(..), or an Arrow column with nulls";
-    Err(PyTypeError::new_err(format!("{name} is a masked array, and its mask would be ignored: {advice}")))
+    let advice = "pass a.filled(..), or an Arrow column with nulls";
+    Err(PyTypeError::new_err(format!("{name} is a masked array, whose mask would be ignored: {advice}")))
 }
 
 fn of_words<T: ArrowPrimitiveType>(array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
@@ -171,24 +171,24 @@ where
     Ok(Arc::new(PrimitiveArray::<T>::new(words, nulls)))
 }
 
-/// Marks missing values as nulls; `None` if there are none. Long arrays are read on all threads.
+/// Returns a null for each missing value; `None` if no value is missing. Long arrays are read on all threads.
 fn nulls<T: Copy + Sync>(
     py: Python<'_>,
     words: &[T],
     is_missing: impl Fn(T) -> bool + Sync,
 ) -> PyResult<Option<NullBuffer>> {
     let any = |words: &[T]| words.iter().any(|&word| is_missing(word));
-    let is_there = |row: usize| !is_missing(words[row]);
-    if words.len() <= FEW {
-        return Ok(any(words).then(|| NullBuffer::new(BooleanBuffer::collect_bool(words.len(), is_there))));
+    let is_valid = |row: usize| !is_missing(words[row]);
+    if words.len() <= SERIAL_LEN {
+        return Ok(any(words).then(|| NullBuffer::new(BooleanBuffer::collect_bool(words.len(), is_valid))));
     }
     detached(py, |_| {
         let any = words.par_chunks(CHUNK).any(any);
-        Ok(any.then(|| NullBuffer::new(written_bits(words.len(), is_there))))
+        Ok(any.then(|| NullBuffer::new(written_bits(words.len(), is_valid))))
     })
 }
 
-/// Moments and spans of time, of the units that Arrow has too.
+/// Reads datetime64 and timedelta64. Units that Arrow lacks are converted to seconds if they are whole seconds.
 fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef> {
     let dtype = array.dtype();
     let (unit, step): (String, i64) =
@@ -196,8 +196,7 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     let kind = if dtype.kind() == b'M' { "datetime64" } else { "timedelta64" };
     let (array, unit) = match (unit.as_str(), step) {
         ("s" | "ms" | "us" | "ns", 1) => (array.clone(), unit),
-        // Coarser than a second, and so a whole number of them; months and years of calendars only where they are
-        // moments.
+        // Units of one or more whole seconds. Months and years have no fixed length, so only dates convert.
         ("W", _) => (seconds(name, array, 604_800 * step, kind)?, "s".into()),
         ("D", _) => (seconds(name, array, 86_400 * step, kind)?, "s".into()),
         ("h", _) => (seconds(name, array, 3_600 * step, kind)?, "s".into()),
@@ -207,7 +206,7 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
         ("Y", _) if kind == "datetime64" => (seconds(name, array, 366 * 86_400 * step, kind)?, "s".into()),
         _ => {
             let text = format!(
-                "{name} has dtype {dtype}: give {name}.astype(\"{kind}[ns]\"), or another unit from seconds to nanoseconds"
+                "{name} has dtype {dtype}: pass {name}.astype(\"{kind}[ns]\"), or another unit from seconds to nanoseconds"
             );
             return Err(PyTypeError::new_err(text));
         }
@@ -231,7 +230,8 @@ fn of_times(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyResult<ArrayRef>
     }
 }
 
-/// Times or durations in seconds, from a unit with at most `most` seconds: NumPy does not report overflow.
+/// Converts times or durations to seconds, from a unit of at most `most` seconds. Checks for overflow, which NumPy does
+/// not report.
 fn seconds<'py>(
     name: &str,
     array: &Bound<'py, PyUntypedArray>,
@@ -248,17 +248,17 @@ fn seconds<'py>(
     Ok(array.call_method1("astype", (format!("{kind}[s]"),))?.cast_into()?)
 }
 
-/// Keeps an array of NumPy while Arrow reads its memory.
+/// Keeps a NumPy array alive while an Arrow buffer uses its memory.
 struct Owner {
     _array: AssertUnwindSafe<Py<PyAny>>,
 }
 
-/// The memory of a contiguous, aligned array, as words of this type.
+/// Returns the memory of a contiguous, aligned array as values of type `T`, without a copy.
 fn words<T: ArrowPrimitiveType>(array: &Bound<'_, PyUntypedArray>) -> PyResult<ScalarBuffer<T::Native>>
 where
     T::Native: Element,
 {
-    // Flags and moments are words by another name.
+    // Bools and times have another dtype of the same width.
     let array = match array.dtype().is_equiv_to(&PyArrayDescr::of::<T::Native>(array.py())) {
         true => array.clone().into_any(),
         false => array.call_method1("view", (PyArrayDescr::of::<T::Native>(array.py()),))?,
@@ -270,14 +270,14 @@ where
     let (start, len) = (array.data().cast::<u8>(), array.len());
     let Some(start) = NonNull::new(start).filter(|_| len > 0) else { return Ok(ScalarBuffer::default()) };
     let owner = Arc::new(Owner { _array: AssertUnwindSafe(array.into_any().unbind()) });
-    // SAFETY: the array is contiguous, so its items lie from `start` on; NumPy does not move or free them while it has
-    // an owner.
-    #[expect(unsafe_code, reason = "reads where the array lies, without a copy")]
+    // SAFETY: the array is contiguous, so its items are stored from `start` on. NumPy does not move or free them while
+    // `owner` holds a reference to the array.
+    #[expect(unsafe_code, reason = "shares the memory of the array")]
     let buffer = unsafe { Buffer::from_custom_allocation(start, len * size_of::<T::Native>(), owner) };
     Ok(ScalarBuffer::new(buffer, 0, len))
 }
 
-/// The memory of items that consist of this many words each.
+/// Returns the memory of an array whose items consist of `width` values of type `T` each.
 fn words_of_items<T: ArrowPrimitiveType>(
     array: &Bound<'_, PyUntypedArray>,
     width: usize,

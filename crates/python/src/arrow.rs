@@ -1,15 +1,15 @@
-//! Columns and tables that come through the Arrow C data interface.
+//! Imports columns and tables through the Arrow C data interface.
 //!
-//! arrow-rs trusts these structures and asserts what it needs. A failed assertion is a panic, and pyo3 raises it as an
-//! exception that `except Exception` does not catch. Each structure is therefore checked first:
+//! arrow-rs trusts these structures and panics if they are malformed. pyo3 raises a panic as an exception that
+//! `except Exception` does not catch. Each structure is therefore checked first:
 //!
 //! ```text
-//! schema    not released, has a format; as many children as it says, to a bounded depth
-//! array     not released, lengths from 0 on; the buffers, children and dictionary that its type has
+//! schema    is not released, has a format and the stated number of children; the depth is limited
+//! array     is not released, has no negative lengths, and has the buffers, children and dictionary of its type
 //! ```
 //!
-//! The contents of buffers are not checked, except for the offsets that give the length of another buffer: reading a
-//! buffer is as safe as the library that made it.
+//! The contents of buffers are trusted, except for the first and last offset of text, which determine the length of
+//! another buffer.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,18 +28,18 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-/// Levels of nested types, and fields of one: more than any library has.
-const DEEPEST: usize = 64;
-const WIDEST: i64 = 1 << 20;
+/// Limits on the nesting of types and on the fields of one type, far above those of real tables.
+const MAX_DEPTH: usize = 64;
+const MAX_FIELDS: i64 = 1 << 20;
 
-/// The chunks of an object with `__arrow_c_array__` or `__arrow_c_stream__`; `None` if it has neither.
+/// Reads the chunks of an object with `__arrow_c_array__` or `__arrow_c_stream__`. Returns `None` if it has neither.
 pub(crate) fn column(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
     if given.hasattr("__arrow_c_array__")? {
         let pair = given.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.cast::<PyTuple>()?.extract()?;
         let (schema, array) = (pointer(&schema, c"arrow_schema")?, pointer(&array, c"arrow_array")?);
-        // SAFETY: capsules of these names point to these structures, which live as long as the capsules do; an array is
-        // moved out of its capsule, and left released there.
+        // SAFETY: capsules of these names point to these structures, which live as long as the capsules. The array is
+        // moved out of its capsule, which is left with a released array.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let (schema, array) =
             unsafe { (schema.cast::<FFI_ArrowSchema>().as_ref(), FFI_ArrowArray::from_raw(array.cast().as_ptr())) };
@@ -54,8 +54,8 @@ pub(crate) fn column(given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>
     Ok(Some((chunks, stream.field)))
 }
 
-/// The batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`, whose rows are structs; `None` if it has
-/// neither.
+/// Reads the batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`, whose type must be a struct.
+/// Returns `None` if it has neither.
 pub(crate) fn table(given: &Bound<'_, PyAny>) -> PyResult<Option<Box<dyn RecordBatchReader + Send>>> {
     let (field, arrays): (FieldRef, Box<dyn Iterator<Item = Result<ArrayRef>> + Send>) =
         if given.hasattr("__arrow_c_stream__")? {
@@ -77,12 +77,11 @@ fn refused(error: ArrowError) -> PyErr {
     PyTypeError::new_err(text(error))
 }
 
-/// The error of a type.
 fn of_type(error: ArrowError) -> PyErr {
     PyTypeError::new_err(format!("{}: cast it to another type", text(error)))
 }
 
-/// The text of an error, without the name of its kind where it is one of this interface.
+/// The message of an error, without arrow-rs's prefix if it is an error of the C data interface.
 pub(crate) fn text(error: ArrowError) -> String {
     match error {
         ArrowError::CDataInterface(text) => text,
@@ -93,11 +92,11 @@ pub(crate) fn text(error: ArrowError) -> String {
 fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<c_void>> {
     let capsule = capsule.cast::<PyCapsule>();
     let capsule = capsule.map_err(|_| PyTypeError::new_err("its Arrow interface does not return capsules"))?;
-    let wrong = |_| PyTypeError::new_err(format!("its Arrow interface returns no capsule {name:?}"));
+    let wrong = |_| PyTypeError::new_err(format!("its Arrow interface does not return a capsule named {name:?}"));
     capsule.pointer_checked(Some(name)).map_err(wrong)
 }
 
-/// Arrays of one type, in the order of a stream. They may be read without the interpreter's lock.
+/// An iterator over the arrays of a stream. It can be read without the GIL.
 struct Stream {
     stream: FFI_ArrowArrayStream,
     field: FieldRef,
@@ -107,14 +106,14 @@ impl Stream {
     fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let capsule = given.call_method0("__arrow_c_stream__")?;
         let stream = pointer(&capsule, c"arrow_array_stream")?;
-        // SAFETY: a capsule of this name points to a stream, which is moved out of it and left released there.
+        // SAFETY: a capsule of this name points to a stream, which is moved out of it and leaves a released stream.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.cast().as_ptr()) };
         let mut schema = FFI_ArrowSchema::empty();
         let (Some(_), Some(get), Some(_)) = (stream.release, stream.get_schema, stream.get_next) else {
-            return Err(PyTypeError::new_err("its Arrow stream was read before: give one that was not"));
+            return Err(PyTypeError::new_err("its Arrow stream was already consumed: pass a new one"));
         };
-        // SAFETY: the stream is not released, and the schema is a valid place to write to.
+        // SAFETY: the stream is not released, and the schema can be written to.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let code = unsafe { get(&mut stream, &mut schema) };
         if code != 0 {
@@ -131,20 +130,20 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Self::Item> {
         let get = self.stream.get_next?;
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: the stream is not released, and the array is a valid place to write to.
+        // SAFETY: the stream is not released, and the array can be written to.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let code = unsafe { get(&mut self.stream, &mut array) };
         if code != 0 {
             return Some(Err(last_error(&mut self.stream, code)));
         }
-        // A released array is the end of the stream.
+        // A released array marks the end of the stream.
         (!array.is_released()).then(|| imported(array, self.field.data_type()))
     }
 }
 
 fn last_error(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
     let text = stream.get_last_error.and_then(|get| {
-        // SAFETY: the stream is not released; its text is valid until the next call, and copied before.
+        // SAFETY: the stream is not released. The text is valid until the next call, and is copied before that.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let text = unsafe {
             let text = get(stream);
@@ -155,7 +154,7 @@ fn last_error(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
     ArrowError::CDataInterface(text.unwrap_or_else(|| format!("its Arrow stream failed with code {code}")))
 }
 
-/// Structs as batches of rows.
+/// Converts struct arrays to record batches.
 struct Rows {
     schema: SchemaRef,
     arrays: Box<dyn Iterator<Item = Result<ArrayRef>> + Send>,
@@ -168,7 +167,7 @@ impl Iterator for Rows {
         let rows = |array: ArrayRef| {
             let rows = array.as_struct();
             if rows.null_count() > 0 {
-                let text = "it has structs that are null: give its fields as the columns of a table";
+                let text = "it contains null structs: pass its fields as the columns of a table";
                 return Err(ArrowError::CDataInterface(text.into()));
             }
             let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -185,10 +184,10 @@ impl RecordBatchReader for Rows {
 }
 
 fn wrong<T>(text: impl Into<String>) -> Result<T> {
-    Err(ArrowError::CDataInterface(format!("its Arrow structure is not valid: {}", text.into())))
+    Err(ArrowError::CDataInterface(format!("its Arrow structure is invalid: {}", text.into())))
 }
 
-/// Runs code of arrow-rs that may panic.
+/// Runs arrow-rs code, and returns a panic as an error.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
@@ -197,7 +196,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn field_of(schema: &FFI_ArrowSchema) -> Result<FieldRef> {
-    check_schema(schema, DEEPEST)?;
+    check_schema(schema, MAX_DEPTH)?;
     guarded(|| Field::try_from(schema)).map(Arc::new)
 }
 
@@ -209,9 +208,9 @@ fn check_schema(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         return wrong("its schema has no format");
     }
     if depth == 0 {
-        return wrong(format!("its type has more than {DEEPEST} levels"));
+        return wrong(format!("its type has more than {MAX_DEPTH} levels"));
     }
-    if !(0..=WIDEST).contains(&schema.n_children) || (schema.n_children > 0 && schema.children.is_null()) {
+    if !(0..=MAX_FIELDS).contains(&schema.n_children) || (schema.n_children > 0 && schema.children.is_null()) {
         return wrong(format!("a type has {} fields", schema.n_children));
     }
     for at in 0..schema.n_children as usize {
@@ -225,11 +224,11 @@ fn check_schema(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
     schema.dictionary().map_or(Ok(()), |values| check_schema(values, depth - 1))
 }
 
-/// An array whose structure was checked.
+/// Checks and imports an array.
 fn imported(mut array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef> {
     guarded(|| {
         check_array(&mut array, of)?;
-        // SAFETY: the structure is as the interface has it; its buffers are valid if its producer is.
+        // SAFETY: the structure was checked; the buffers are valid if the producer is correct.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         let data = unsafe { from_ffi_and_data_type(array, of.clone()) }?;
         Ok(make_array(data))
@@ -242,7 +241,7 @@ fn check_array(array: &mut FFI_ArrowArray, of: &DataType) -> Result<()> {
     }
     let FFI_ArrowArray { length, offset, null_count, n_buffers, n_children, .. } = *array;
     let end = length.checked_add(offset).filter(|_| length >= 0 && offset >= 0);
-    // The largest items have 32 bytes.
+    // The widest values have 32 bytes, so sizes in bytes do not overflow.
     let Some(end) = end.filter(|end| end.checked_mul(32).is_some()) else {
         return wrong(format!("an array of {of} has length {length} and offset {offset}"));
     };
@@ -250,12 +249,12 @@ fn check_array(array: &mut FFI_ArrowArray, of: &DataType) -> Result<()> {
         return wrong(format!("{null_count} of the {length} values of an array of {of} are null"));
     }
     if *of == DataType::Null {
-        // Some libraries give it a buffer, as all types once had; arrow-rs has none for it.
+        // Some libraries add a validity buffer, as older versions of Arrow required. arrow-rs expects none.
         array.n_buffers = 0;
     } else {
         let layout = layout(of);
         let needed = (layout.buffers.len() + usize::from(layout.can_contain_null_mask)) as i64;
-        // A view has the lengths of its further buffers behind them.
+        // Views have a variable number of data buffers, followed by a buffer with their lengths.
         let is_right = if layout.variadic { n_buffers > needed } else { n_buffers == needed };
         if !is_right || (n_buffers > 0 && array.buffers.is_null()) {
             return wrong(format!("an array of {of} has {n_buffers} buffers"));
@@ -278,11 +277,11 @@ fn check_array(array: &mut FFI_ArrowArray, of: &DataType) -> Result<()> {
         check_array(child, of)?;
     }
     let DataType::Dictionary(_, values) = of else { return Ok(()) };
-    // SAFETY: a pointer to an array or null.
+    // SAFETY: the pointer is null or points to an array.
     #[expect(unsafe_code, reason = "the interface is one of pointers")]
     match unsafe { array.dictionary.as_mut() } {
         Some(dictionary) => check_array(dictionary, values),
-        None => wrong("an array of a dictionary has no dictionary"),
+        None => wrong("a dictionary array has no dictionary"),
     }
 }
 
@@ -302,7 +301,7 @@ fn children_of(of: &DataType) -> Vec<&DataType> {
     }
 }
 
-/// The last offset of text is the length of its bytes.
+/// Checks the first and last offset of text and binary: arrow-rs derives the length of the data from the last one.
 fn check_offsets(array: &FFI_ArrowArray, of: &DataType, end: usize) -> Result<()> {
     let is_wide = match of {
         DataType::Utf8 | DataType::Binary => false,
@@ -310,12 +309,12 @@ fn check_offsets(array: &FFI_ArrowArray, of: &DataType, end: usize) -> Result<()
         _ => return Ok(()),
     };
     let offsets = array.buffer(1);
-    // That the pointer is null is an error of arrow-rs.
+    // arrow-rs returns an error for a null pointer.
     if array.is_empty() || offsets.is_null() {
         return Ok(());
     }
     let offset = |at: usize| -> i64 {
-        // SAFETY: an array of this many values has one offset more.
+        // SAFETY: an array of `end` values has `end` + 1 offsets.
         #[expect(unsafe_code, reason = "the interface is one of pointers")]
         unsafe {
             if is_wide {

@@ -1,4 +1,4 @@
-//! Duplicate texts.
+//! Finding and removing duplicate texts.
 
 use std::sync::Arc;
 
@@ -12,41 +12,42 @@ use pyo3::prelude::*;
 
 use crate::device::for_columns;
 use crate::error::{Failure, Result};
-use crate::input::{GivenKeys, Nan, follow};
+use crate::input::{GivenKeys, Nan, adopt_type};
 use crate::output::{ArrowColumn, array};
 use crate::run::{Stop, detached_on};
 
-/// Rows that are compared at a time.
+/// Rows per batch.
 const ROWS: usize = 1 << 14;
 
 /// Finds duplicate texts, equal or similar, or removes duplicate lines and paragraphs from
 /// texts.
 ///
-/// Of duplicates the first one is kept. The result is the same on every device, thread count
-/// and run. Missing texts are not duplicates.
+/// The first text of a group of duplicates is kept. The result is the same on every device,
+/// thread count and run. Missing texts are not duplicates.
 ///
 /// Args:
 ///     texts: a column of text: a NumPy array, an Arrow column, a list; or a table with `on`.
-///     on: the name of the column of text, for a table.
+///     on: the name of the text column, for a table.
 ///     by: "document", "paragraph" (separated by blank lines) or "line".
-///     normalize: what comparisons ignore: a name or a sequence of "case", "whitespace",
+///     normalize: differences to ignore: one name or a sequence of "case", "whitespace",
 ///         "punctuation" (and symbols), "nfc" (how characters are composed).
-///     near: whether similar documents are duplicates too: those with a Jaccard similarity of
-///         shingles of `threshold`, estimated by the equal words of signatures. Duplicates of
-///         duplicates are duplicates. The next five parameters need near=True.
-///     ngram: the words of a shingle; 5 by default.
-///     num_perm: the words of a signature, as the permutations of MinHash; 128 by default.
-///     threshold: the least similarity of duplicates; 0.8 by default.
-///     bands: the bands of a signature; documents are compared if all words of a band are
-///         equal. By default the best number for the threshold, as in datasketch.
-///     seed: of the hashes; 0 by default.
+///     near: whether similar documents are duplicates too: those whose shingles have a Jaccard
+///         similarity of at least `threshold`, as estimated by MinHash. Duplicates of a
+///         duplicate are duplicates too. The next five parameters require near=True.
+///     ngram: the number of words per shingle; 5 by default.
+///     num_perm: the number of MinHash permutations, which is the length of a signature; 128 by
+///         default.
+///     threshold: the minimum similarity of duplicates; 0.8 by default.
+///     bands: the number of bands per signature; documents are compared if they agree in a
+///         whole band. By default the best number for the threshold, as in datasketch.
+///     seed: the seed of the hashes; 0 by default.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     For documents, an int64 array: for each row the row that is kept in its place, which is
-///     the row itself unless it is a duplicate. For paragraphs and lines, a `koel.Column` of
-///     the texts without those that occurred before, in any text, and without the line ends
-///     after them; a text of which nothing is left is empty.
+///     For documents, an int64 array: for each row, the row that is kept instead of it, which
+///     is the row itself unless it is a duplicate. For paragraphs and lines, a `koel.Column` of
+///     the texts without the paragraphs or lines that occurred earlier in any text, and without
+///     the line ends after them. A text without remaining content is empty.
 ///
 /// >>> import koel
 /// >>> koel.dedup(["fig", "plum", "FIG"], normalize="case")
@@ -56,7 +57,7 @@ const ROWS: usize = 1 << 14;
 #[pyfunction]
 #[pyo3(signature = (texts, on=None, *, by="document", normalize=None, near=false, ngram=None, num_perm=None,
     threshold=None, bands=None, seed=None, device="auto"))]
-#[expect(clippy::too_many_arguments, reason = "they are the keyword arguments of Python")]
+#[expect(clippy::too_many_arguments, reason = "these are Python keyword arguments")]
 pub(crate) fn dedup<'py>(
     texts: &Bound<'py, PyAny>,
     on: Option<&str>,
@@ -74,7 +75,7 @@ pub(crate) fn dedup<'py>(
     let unit = Unit::ALL
         .into_iter()
         .find(|unit| unit.name() == by)
-        .ok_or_else(|| PyValueError::new_err(format!("by is {by:?}: give \"document\", \"paragraph\" or \"line\"")))?;
+        .ok_or_else(|| PyValueError::new_err(format!("by is {by:?}: pass \"document\", \"paragraph\" or \"line\"")))?;
     let normalize = steps(normalize)?;
     let of_near = [
         ("ngram", ngram.is_some()),
@@ -85,8 +86,8 @@ pub(crate) fn dedup<'py>(
     ];
     if let Some((name, _)) = of_near.into_iter().find(|&(_, is_given)| is_given && !near) {
         let text = match unit {
-            Unit::Document => format!("{name} is for similar documents: give near=True too"),
-            _ => format!("{name} is for whole documents, and by is {by:?}: omit it"),
+            Unit::Document => format!("{name} applies only to similar documents: pass near=True too"),
+            _ => format!("{name} applies only to whole documents, and by is {by:?}: omit it"),
         };
         return Err(PyValueError::new_err(text));
     }
@@ -99,16 +100,16 @@ pub(crate) fn dedup<'py>(
         seed: seed.unwrap_or(usual.seed),
     });
     let mut given = GivenKeys::of("texts", texts, Nan::Missing)?;
-    // An empty list has floats to NumPy.
+    // NumPy reads an empty list as floats.
     if let (None, [one]) = (on, &mut given.columns[..])
         && !matches!(plain_type(one.column.data_type()), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
     {
-        follow(&mut one.column, &DataType::LargeUtf8)?;
+        adopt_type(&mut one.column, &DataType::LargeUtf8)?;
     }
     let columns: Vec<&Column> = given.columns.iter().map(|given| &given.column).collect();
     let column = match (on, &columns[..]) {
         (None, [column]) => *column,
-        (None, _) => return Err(PyValueError::new_err("texts is a table: name its column of text by on")),
+        (None, _) => return Err(PyValueError::new_err("texts is a table: pass the name of its text column as on")),
         (Some(on), _) => *columns.iter().find(|column| column.name() == on).ok_or_else(|| {
             let there = columns.iter().map(|column| column.name().to_owned()).collect();
             PyErr::from(Failure::from(Error::MissingColumn { column: on.into(), there }))
@@ -133,7 +134,7 @@ enum Found {
     Texts(ArrayRef),
 }
 
-/// The result for a column.
+/// Computes the result for a column.
 fn found(dedup: &Dedup<'_>, column: &Column, stop: &Stop) -> Result<Found> {
     let schema = Arc::new(Schema::new(vec![Field::new(dedup.column, column.data_type().clone(), true)]));
     let starts = |chunk: &ArrayRef| (0..chunk.len()).step_by(ROWS);
@@ -156,17 +157,20 @@ fn found(dedup: &Dedup<'_>, column: &Column, stop: &Stop) -> Result<Found> {
     Ok(Found::Texts(Arc::clone(&texts.chunks()[0])))
 }
 
-/// What comparisons ignore.
+/// Parses `normalize`.
 fn steps(given: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
     let Some(given) = given else { return Ok(Normalize::default()) };
     let names = match given.extract::<String>() {
         Ok(name) => vec![name],
         Err(_) => given.extract::<Vec<String>>().map_err(|_| {
-            PyTypeError::new_err(format!("normalize: give a name or a sequence of {}", Normalize::NAMES.join(", ")))
+            PyTypeError::new_err(format!(
+                "normalize is not a name or a sequence of names: pass some of {}",
+                Normalize::NAMES.join(", ")
+            ))
         })?,
     };
     names.iter().try_fold(Normalize::default(), |all, name| {
-        let wrong = || format!("normalize has {name:?}: give some of {}", Normalize::NAMES.join(", "));
+        let wrong = || format!("normalize contains {name:?}: pass some of {}", Normalize::NAMES.join(", "));
         all.with(name).ok_or_else(|| PyValueError::new_err(wrong()))
     })
 }

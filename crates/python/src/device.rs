@@ -1,4 +1,4 @@
-//! Devices by their names.
+//! Opens devices by name.
 
 use std::collections::HashMap;
 use std::process;
@@ -14,14 +14,14 @@ use crate::error::{DeviceError, Result};
 use crate::memory;
 use crate::run::detached;
 
-/// The minimum number of rows for which `auto` selects a GPU: with fewer, the CPU is done before a GPU has received
-/// them.
-const MANY: usize = 1 << 18;
+/// The minimum number of rows for which `auto` selects a GPU. With fewer rows, the CPU finishes before the transfer to
+/// the GPU would.
+const MIN_GPU_ROWS: usize = 1 << 18;
 
-/// Devices that were opened, because opening one compiles its kernels, and those that turned out to be the CPU.
+/// Open devices by name. They are kept because opening a device compiles its kernels. A value of `None` is the CPU.
 static OPEN: Mutex<Option<HashMap<String, Option<Any>>>> = Mutex::new(None);
 
-/// The process that began to use OpenCL; 0 before.
+/// The id of the first process that used OpenCL; 0 if none has.
 static OPENCL_OF: AtomicU32 = AtomicU32::new(0);
 
 /// A device of this machine.
@@ -31,17 +31,17 @@ static OPENCL_OF: AtomicU32 = AtomicU32::new(0);
 /// 'cpu'
 #[pyclass(frozen, get_all, module = "koel")]
 pub(crate) struct Device {
-    /// What `device=` takes: `cpu`, `opencl:0`, ..
+    /// The value to pass as `device=`: `cpu`, `opencl:0`, ..
     id: String,
-    /// Its own name.
+    /// The name of the hardware.
     name: String,
-    /// Its platform and driver; of the CPU the instructions that are used.
+    /// The platform and driver; for the CPU, the instruction sets in use.
     driver: String,
     /// Memory in bytes, if known.
     memory: Option<u64>,
-    /// Threads of the CPU, or compute units.
+    /// The number of CPU threads or compute units.
     units: usize,
-    /// Why it cannot be used; None if it can.
+    /// Why the device cannot be used; None if it can.
     refused: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Device {
     }
 }
 
-/// The devices of this machine: the CPU, then those of OpenCL, usable or not.
+/// Lists the devices of this machine: the CPU, then all OpenCL devices, usable or not.
 ///
 /// >>> import koel
 /// >>> koel.devices()[0].refused is None
@@ -68,7 +68,7 @@ impl Device {
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     detached(py, |_| {
-        if is_lost() {
+        if opencl_lost_in_fork() {
             return Ok(vec![Device::new(Cpu::new().info(), None)]);
         }
         begin_opencl();
@@ -77,30 +77,31 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     })
 }
 
-/// A device that was chosen. The CPU is one only in the pool: elsewhere it would be that of rayon's global threads,
-/// which a child of a fork has not.
+/// A chosen device; `None` is the CPU. The CPU backend is created later, in the pool: outside of the pool, it would use
+/// rayon's global threads, which do not exist in a forked process.
 pub(crate) struct Chosen(Option<Any>);
 
 impl Chosen {
-    /// The device. Must be called in the pool.
+    /// Returns the device. Must be called in the pool.
     pub(crate) fn device(self) -> Any {
         self.0.unwrap_or_else(|| Any::Cpu(Cpu::new()))
     }
 
-    /// Whether it is the device with this id.
+    /// Returns whether this is the device with this id.
     #[cfg(feature = "opencl")]
     pub(crate) fn is(&self, id: &str) -> bool {
         self.0.as_ref().is_some_and(|device| shown(device) == id)
     }
 }
 
-/// The device of this name, for this many rows; chosen by the thread that calls, since others may be opening one.
+/// Opens the device with this name for `rows` rows. Must be called outside of the pool, because it waits for other
+/// calls that open a device.
 pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
-    if name == "cpu" || (name == "auto" && (rows < MANY || is_lost())) {
+    if name == "cpu" || (name == "auto" && (rows < MIN_GPU_ROWS || opencl_lost_in_fork())) {
         return Ok(Chosen(None));
     }
-    if is_lost() {
-        return Err(lost(name));
+    if opencl_lost_in_fork() {
+        return Err(fork_error(name));
     }
     begin_opencl();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +110,7 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
         return Ok(Chosen(device.clone()));
     }
     let none =
-        || koel::Error::NoDevice { wanted: name.into(), reason: "give auto, cpu, opencl:NUMBER or opencl:NAME".into() };
+        || koel::Error::NoDevice { wanted: name.into(), reason: "pass auto, cpu, opencl:NUMBER or opencl:NAME".into() };
     let found = match name {
         "auto" => match koel::auto().backend {
             Any::Cpu(_) => None,
@@ -124,27 +125,27 @@ pub(crate) fn device(name: &str, rows: usize) -> Result<Chosen> {
     Ok(Chosen(found))
 }
 
-/// The device of this name for columns of keys, and memory for what is made of them.
+/// Opens the device with this name for key columns, and checks that there is enough memory to process them.
 pub(crate) fn for_columns<'a>(name: &str, columns: impl IntoIterator<Item = &'a Column> + Clone) -> Result<Chosen> {
     memory::check_columns(columns.clone())?;
     device(name, columns.into_iter().map(Column::len).max().unwrap_or(0))
 }
 
-/// The process that began to share work out among devices; 0 before. Their threads work in rayon's own pool, which a
-/// child of a fork has not.
+/// The id of the first process that split work among devices; 0 if none has. This uses rayon's global pool, whose
+/// threads do not exist in a forked process.
 static SEVERAL_OF: AtomicU32 = AtomicU32::new(0);
 
-/// Devices that share out rows.
+/// Devices among which rows are split.
 pub(crate) struct Several(Vec<Chosen>);
 
 impl Several {
-    /// The devices. Must be called in the pool.
+    /// Returns the devices. Must be called in the pool.
     pub(crate) fn devices(self) -> Vec<Any> {
         self.0.into_iter().map(Chosen::device).collect()
     }
 }
 
-/// The devices of these names, which commas separate, for this many rows; one or more.
+/// Opens the devices of a comma-separated list of one or more names, for `rows` rows.
 pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
     let mut all = Vec::new();
     for name in names.split(',') {
@@ -156,18 +157,18 @@ pub(crate) fn several(names: &str, rows: usize) -> Result<Several> {
     if all.len() > 1 {
         let _ = SEVERAL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);
         if SEVERAL_OF.load(Ordering::Relaxed) != process::id() {
-            let why = "a process made by fork cannot share work out among devices once its parent did: start it by spawn, \
-                       or take one device";
+            let why = "a forked process cannot split work among devices after its parent did: start it with spawn, or \
+                       use one device";
             return Err(DeviceError::new_err(format!("no devices for {names}: {why}")).into());
         }
     }
     Ok(Several(all))
 }
 
-/// All GPUs that OpenCL has, opened once each.
+/// Opens all OpenCL GPUs.
 fn gpus(rows: usize) -> Result<Vec<Chosen>> {
-    if is_lost() {
-        return Err(lost("gpus"));
+    if opencl_lost_in_fork() {
+        return Err(fork_error("gpus"));
     }
     begin_opencl();
     let is_gpu = |listed: &koel::device::Listed| listed.info.kind == DeviceKind::Gpu && listed.refused.is_none();
@@ -175,48 +176,48 @@ fn gpus(rows: usize) -> Result<Vec<Chosen>> {
     let found: Vec<Chosen> =
         listed.iter().filter(|listed| is_gpu(listed)).map(|gpu| device(&gpu.info.id, rows)).collect::<Result<_>>()?;
     if found.is_empty() {
-        // It says why there is none.
-        return Err(koel::device::choose("gpus", None).map_or_else(Into::into, |_| lost("gpus")));
+        // This error gives the reason.
+        return Err(koel::device::choose("gpus", None).map_or_else(Into::into, |_| fork_error("gpus")));
     }
     Ok(found)
 }
 
-fn lost(name: &str) -> crate::error::Failure {
-    let why = "a process made by fork cannot use what its parent opened: start it by spawn, or take the CPU";
+fn fork_error(name: &str) -> crate::error::Failure {
+    let why = "a forked process cannot use device drivers that its parent used: start it with spawn, or use the CPU";
     DeviceError::new_err(format!("no device for {name}: {why}")).into()
 }
 
-/// Checks that this process can use a device that a structure is on.
+/// Checks that this process can use the device on which a table is stored.
 ///
 /// # Errors
-/// DeviceError in a child of a fork whose parent used OpenCL, unless it is the CPU.
+/// DeviceError in a forked process whose parent used OpenCL, unless the device is the CPU.
 pub(crate) fn check_after_fork(name: &str) -> Result<()> {
-    if name != "cpu" && is_lost() { Err(lost(name)) } else { Ok(()) }
+    if name != "cpu" && opencl_lost_in_fork() { Err(fork_error(name)) } else { Ok(()) }
 }
 
-/// Remembers which process began to use OpenCL.
+/// Records that this process uses OpenCL.
 fn begin_opencl() {
     let _ = OPENCL_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Whether a parent of this process began to use OpenCL before it forked: drivers do not work in the child.
-fn is_lost() -> bool {
+/// Returns whether a parent of this process used OpenCL before the fork. Drivers do not work in the child then.
+fn opencl_lost_in_fork() -> bool {
     ![0, process::id()].contains(&OPENCL_OF.load(Ordering::Relaxed))
 }
 
-/// Checks that this process may use a GPU, before a call uses a driver.
+/// Checks that this process can use a GPU. Must be called before a driver is used.
 ///
 /// # Errors
-/// DeviceError in a child of a fork whose parent used one.
+/// DeviceError in a forked process whose parent used a GPU.
 #[cfg(feature = "opencl")]
 pub(crate) fn check_on_gpu(name: &str) -> Result<()> {
-    if is_lost() { Err(lost(name)) } else { Ok(()) }
+    if opencl_lost_in_fork() { Err(fork_error(name)) } else { Ok(()) }
 }
 
-/// Remembers that this process uses a GPU for a call that has its arrays.
+/// Checks that this process can use a GPU, and records that it does.
 ///
 /// # Errors
-/// As [`check_on_gpu`].
+/// As for [`check_on_gpu`].
 #[cfg(feature = "opencl")]
 pub(crate) fn begin_on_gpu(name: &str) -> Result<()> {
     check_on_gpu(name)?;
@@ -224,7 +225,7 @@ pub(crate) fn begin_on_gpu(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A device's name, as callers give it.
+/// Returns the id of a device, as passed to `device=`.
 pub(crate) fn shown(device: &Any) -> String {
     device.info().id.clone()
 }

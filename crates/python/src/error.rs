@@ -1,8 +1,8 @@
-//! Errors of koel as Python exceptions. The class is the kind of the error, and the text says what to do.
+//! Converts koel's errors to Python exceptions. The class is the kind of the error; the message says what to do.
 //!
 //! ```text
-//! TypeError, ValueError, OverflowError, MemoryError, OSError     what NumPy and Python raise for the same faults
-//! koel.KoelError                                                 all others, and the base of the next ones
+//! TypeError, ValueError, OverflowError, MemoryError, OSError     as NumPy and Python raise them for the same mistakes
+//! koel.KoelError                                                 other errors; the base class of the next two
 //! koel.DeviceError                                               a device is missing or failed
 //! koel.FileError                                                 a file does not contain a usable table
 //! ```
@@ -18,12 +18,17 @@ create_exception!(
     koel,
     KoelError,
     PyException,
-    "An error without a class in Python; the base class of the others here."
+    "The base class of koel's exceptions; raised for errors without a more specific class."
 );
-create_exception!(koel, DeviceError, KoelError, "A device is missing or failed. Calls with device=\"cpu\" need none.");
+create_exception!(
+    koel,
+    DeviceError,
+    KoelError,
+    "A device is missing or failed. Calls with device=\"cpu\" do not use one."
+);
 create_exception!(koel, FileError, KoelError, "A file does not contain a usable table.");
 
-/// What went wrong below a call.
+/// An error of a call, before it is converted to a Python exception.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Koel(Error),
@@ -83,11 +88,11 @@ fn of_koel(error: Error) -> PyErr {
     }
 }
 
-/// With the error number of the system, Python selects a subclass such as FileNotFoundError.
+/// Converts an I/O error. From the error number, Python selects a subclass such as FileNotFoundError.
 pub(crate) fn of_io(path: &Path, error: &std::io::Error) -> PyErr {
     let (path, text) = (path.display().to_string(), error.to_string());
     match error.raw_os_error() {
-        // Python puts the number before the words itself.
+        // Python adds the number to the message itself.
         Some(number) => {
             PyOSError::new_err((number, text.trim_end_matches(&format!(" (os error {number})")).to_string(), path))
         }

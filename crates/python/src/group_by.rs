@@ -1,4 +1,4 @@
-//! Aggregates by key.
+//! Group-by with aggregates.
 
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
@@ -12,18 +12,18 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::device::for_columns;
 use crate::input::{Given, GivenKeys, Nan, Origin, check_order};
-use crate::output::{ArrowColumn, Taken, array, numbers};
+use crate::output::{ArrowColumn, KeyRows, array, numbers};
 use crate::run::detached_on;
 
 /// Aggregates columns by key, like `pandas.DataFrame.groupby(.., sort=False).agg(..)`.
 ///
 /// Args:
 ///     keys: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     aggregates: for each name of a result its column and function: {"total": (price,
-///         "sum")}. Functions are "sum", "min", "max", "mean" or "avg", "count" (values that
-///         are not missing), "nunique" or "count_distinct" (distinct values that are not
+///     aggregates: a dict from the name of each result to a column and a function: {"total":
+///         (price, "sum")}. Functions are "sum", "min", "max", "mean" or "avg", "count" (values
+///         that are not missing), "nunique" or "count_distinct" (distinct values that are not
 ///         missing), "first" and "last" (the value of a group's first and last row, missing or
-///         not). "size" alone is the number of rows.
+///         not). "size" without a column is the number of rows.
 ///     sort: whether to sort the groups by key; otherwise they are in the order of their first
 ///         rows.
 ///     dropna: whether to drop rows with a missing key (NaN in NumPy, NaT, null). `koel
@@ -35,11 +35,11 @@ use crate::run::detached_on;
 ///
 /// Returns:
 ///     The keys of the groups in the form of `keys`, and a dict of results, each in the form of
-///     its column, "size" in that of the keys. Missing values are ignored, except by "first"
-///     and "last". If a group has only missing values, "count" and "nunique" are 0, the sum is
-///     0 (in Arrow columns null), and other results are NaN or NaT (null). Sums are int64,
-///     uint64 or float64; those of floats have the same bits on every device, thread count and
-///     run.
+///     its column ("size" in the form of the keys). Missing values are ignored, except by
+///     "first" and "last". If a group has only missing values, "count" and "nunique" are 0, the
+///     sum is 0 (null in Arrow columns), and other results are NaN or NaT (null). Sums are
+///     int64, uint64 or float64. Sums of floats have the same bits on every device, thread
+///     count and run.
 ///
 /// Raises:
 ///     OverflowError: if a sum of integers does not fit in 64 bits.
@@ -80,7 +80,7 @@ pub(crate) fn group_by<'py>(
     let wanted = items(aggregates)?.iter().map(|(name, what)| Wanted::of(name, what)).collect::<PyResult<Vec<_>>>()?;
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
-    // NumPy takes keys by their rows.
+    // NumPy keys are gathered from the first row of each group.
     if !is_arrow {
         aggregations.push(Aggregation::first_rows());
     }
@@ -88,43 +88,43 @@ pub(crate) fn group_by<'py>(
     let values = wanted.iter().filter_map(|wanted| Some(&wanted.given.as_ref()?.column));
     let columns: Vec<&Column> = keys.columns().iter().chain(values).collect();
     let open = || for_columns(device, columns.iter().copied());
-    let (rows, taken, arrays) = detached_on(py, open, |device, _| {
+    let (rows, key_rows, arrays) = detached_on(py, open, |device, _| {
         let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
         let results = arrays.split_off(keys.columns().len());
         let rows = results.get(requested).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
         let rows = rows.cloned().unwrap_or_else(|| UInt32Array::new_null(0));
-        Ok((numbers(&rows), Taken::done(arrays, &form), results))
+        Ok((numbers(&rows), KeyRows::from_arrays(arrays, &form), results))
     })?;
     let rows = array(py, rows);
     let results = PyDict::new(py);
     for (wanted, array) in wanted.iter().zip(arrays) {
         results.set_item(&wanted.name, wanted.result(py, array, is_arrow)?)?;
     }
-    PyTuple::new(py, [taken.into_python(py, &given, &rows)?, results.into_any()])
+    PyTuple::new(py, [key_rows.into_python(py, &given, &rows)?, results.into_any()])
 }
 
-/// One result.
+/// A requested result.
 struct Wanted<'py> {
     name: String,
     aggregation: Aggregation,
-    /// What NumPy's result is called after, and has the dtype of if it is a value; none for numbers of rows.
+    /// The aggregated column; `None` for the number of rows.
     given: Option<Given<'py>>,
     function: Option<Function>,
 }
 
-/// What is requested of a group.
+/// A request of the dict of aggregates.
 pub(crate) enum Request<'py> {
-    /// The number of rows.
+    /// The number of rows of each group.
     Rows,
     /// A function of a column.
     Of(Bound<'py, PyAny>, Function),
 }
 
-/// Reads a value of the dict of aggregates.
+/// Parses a value of the dict of aggregates.
 pub(crate) fn request<'py>(name: &str, what: &Bound<'py, PyAny>) -> PyResult<Request<'py>> {
     let bad = |found: String| {
         let text =
-            format!("aggregate {name:?} is {found}: give (column, \"sum\") or \"size\"; functions are {FUNCTIONS}");
+            format!("aggregate {name:?} is {found}: pass (column, \"sum\") or \"size\"; functions are {FUNCTIONS}");
         PyValueError::new_err(text)
     };
     if let Ok(text) = what.extract::<String>() {
@@ -138,8 +138,8 @@ pub(crate) fn request<'py>(name: &str, what: &Bound<'py, PyAny>) -> PyResult<Req
     };
     if let Ok(column) = column.extract::<String>() {
         let text = format!(
-            "aggregate {name:?} has a name for a column: give the column {column:?} itself, or use koel.group_by_stream, which \
-             takes names"
+            "aggregate {name:?} has the name of a column: pass the column {column:?} itself, or use koel.group_by_stream, which \
+             accepts names"
         );
         return Err(PyTypeError::new_err(text));
     }
@@ -158,12 +158,12 @@ impl<'py> Wanted<'py> {
         Ok(Wanted { name: name.into(), aggregation, given: Some(given), function: Some(function) })
     }
 
-    /// In the form of its column; numbers of rows in that of the keys.
+    /// Returns the result in the form of its column; numbers of rows in the form of the keys.
     fn result(&self, py: Python<'py>, array: ArrayRef, keys_are_arrow: bool) -> PyResult<Bound<'py, PyAny>> {
         let is_value = matches!(self.function, Some(Function::Min | Function::Max | Function::First | Function::Last));
         let of_column = self.given.as_ref().map(|given| matches!(given.origin, Origin::Arrow(_)));
         if of_column.unwrap_or(keys_are_arrow) {
-            // With the metadata of the column, such as an extension type.
+            // Keep the metadata of the column, such as an extension type.
             if let Some(Given { origin: Origin::Arrow(field), .. }) = &self.given
                 && is_value
                 && field.data_type() == array.data_type()
@@ -174,7 +174,7 @@ impl<'py> Wanted<'py> {
             return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
         }
         let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
-        // Moments have the unit that was given, and not the one in which they were compared.
+        // Restore the unit of times, which may have been converted.
         match &self.given {
             Some(Given { origin: Origin::Numpy(from), .. })
                 if is_value && [b'M', b'm'].contains(&numpy::PyArrayDescrMethods::kind(&from.dtype())) =>
@@ -186,7 +186,7 @@ impl<'py> Wanted<'py> {
     }
 }
 
-/// Refuses the least and greatest of ordered categories.
+/// Rejects the minimum and maximum of ordered categories.
 pub(crate) fn check_order_of(function: Function, field: &Field) -> PyResult<()> {
     match function {
         Function::Min | Function::Max => check_order(field, "\"first\" or \"last\""),
@@ -194,10 +194,10 @@ pub(crate) fn check_order_of(function: Function, field: &Field) -> PyResult<()> 
     }
 }
 
-/// The functions, for messages.
+/// The names of the functions, for error messages.
 pub(crate) const FUNCTIONS: &str = "sum, min, max, mean, count, nunique, first and last";
 
-/// The function of this name or alias.
+/// Returns the function with this name or alias.
 pub(crate) fn function(name: &str) -> Option<Function> {
     let name = match name {
         "avg" => "mean",
@@ -207,9 +207,9 @@ pub(crate) fn function(name: &str) -> Option<Function> {
     Function::ALL.into_iter().find(|function| function.name() == name)
 }
 
-/// The items of the dict of aggregates.
+/// Returns the items of the dict of aggregates.
 pub(crate) fn items<'py>(aggregates: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-    let advice = "give a dict of results, such as {\"total\": (column, \"sum\"), \"rows\": \"size\"}";
+    let advice = "pass a dict of results, such as {\"total\": (column, \"sum\"), \"rows\": \"size\"}";
     let text = format!("aggregates is a {}: {advice}", aggregates.get_type().name()?);
     let wrong = || PyTypeError::new_err(text.clone());
     if !aggregates.hasattr("items")? {
@@ -218,7 +218,7 @@ pub(crate) fn items<'py>(aggregates: &Bound<'py, PyAny>) -> PyResult<Vec<(String
     aggregates.call_method0("items")?.try_iter()?.map(|item| item?.extract().map_err(|_| wrong())).collect()
 }
 
-/// Results of groups as an array of NumPy; of those that have none NaN, NaT or, of sums, 0.
+/// Converts results to a NumPy array. Nulls become NaN or NaT, and 0 in sums.
 fn to_numpy<'py>(py: Python<'py>, name: &str, array: &ArrayRef, is_sum: bool) -> PyResult<Bound<'py, PyAny>> {
     fn values<'py, T: ArrowPrimitiveType>(
         py: Python<'py>,

@@ -1,17 +1,18 @@
-//! Arguments as Arrow columns.
+//! Reads arguments as Arrow columns.
 //!
 //! ```text
-//! tuple, MultiIndex            its columns: keys of several columns
-//! NumPy array                  in place if it is contiguous, else a copy (arrays.rs); text of fixed width is copied (text.rs)
-//! pandas, with a NumPy dtype   its array
-//! Arrow (PyCapsule)            in place (arrow.rs): polars, pyarrow, DuckDB, pandas with Arrow's types; a table is its columns
-//! nullable pandas              through pyarrow, if it is installed
-//! lists, arrays of objects     values of one type (objects.rs); those that neither NumPy nor Arrow knows through pyarrow
+//! tuple, MultiIndex            a key of several columns
+//! NumPy array                  without a copy if contiguous (arrays.rs); strings and bytes are copied (text.rs)
+//! pandas, with a NumPy dtype   as its NumPy array
+//! Arrow (PyCapsule)            without a copy (arrow.rs): polars, pyarrow, DuckDB, Arrow-backed pandas;
+//!                              a table is a key of several columns
+//! nullable pandas              through pyarrow
+//! lists, arrays of objects     values of one type (objects.rs); types unknown to NumPy and Arrow through pyarrow
 //! buffers, `__array__`, DLPack   through NumPy, in main memory
 //! ```
 //!
-//! Arrays are read without the interpreter's lock, as NumPy's own functions do. If one is changed meanwhile, the result
-//! is unspecified, or an error.
+//! Arrays are read without the GIL, as by NumPy's own functions. If another thread changes an array during a call, the
+//! call returns an unspecified result or fails.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -27,40 +28,40 @@ use crate::arrays;
 use crate::error::Failure;
 use crate::objects::Objects;
 
-/// Whether NaN means that a value is missing, as it does to pandas. NaT always does.
+/// Whether NaN is a value, or missing as in pandas. NaT is always missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nan {
     Value,
     Missing,
 }
 
-/// What results are made as.
+/// The form of a column, in which results are returned.
 pub(crate) enum Origin<'py> {
-    /// NumPy: rows are taken out of this array.
+    /// A NumPy array, from which results are gathered.
     Numpy(Bound<'py, PyUntypedArray>),
-    /// Arrow.
+    /// An Arrow column with this field.
     Arrow(FieldRef),
 }
 
-/// One column.
+/// A column argument.
 pub(crate) struct Given<'py> {
     pub(crate) column: Column,
     pub(crate) origin: Origin<'py>,
 }
 
-/// The columns of a key.
+/// A key argument: one or more columns.
 pub(crate) struct GivenKeys<'py> {
     pub(crate) columns: Vec<Given<'py>>,
-    /// Whether they came as a tuple or a table, so that results are tuples too.
+    /// Whether the argument is a tuple or a table. Results are tuples then.
     pub(crate) is_tuple: bool,
 }
 
 impl<'py> GivenKeys<'py> {
-    /// Of an argument with this name.
+    /// Reads the argument `given`. Error messages call it `name`.
     pub(crate) fn of(name: &str, given: &Bound<'py, PyAny>, nan: Nan) -> PyResult<Self> {
         if let Ok(tuple) = given.cast::<PyTuple>() {
             if tuple.is_empty() {
-                return Err(PyValueError::new_err(format!("{name} is an empty tuple: give at least one column")));
+                return Err(PyValueError::new_err(format!("{name} is an empty tuple: pass at least one column")));
             }
             let columns = tuple.iter().enumerate().map(|(i, item)| Given::of(&format!("{name}[{i}]"), &item, nan));
             return Ok(GivenKeys { columns: columns.collect::<PyResult<_>>()?, is_tuple: true });
@@ -72,7 +73,7 @@ impl<'py> GivenKeys<'py> {
             });
             return Ok(GivenKeys { columns: columns.collect::<PyResult<_>>()?, is_tuple: true });
         }
-        // To Arrow a frame of pandas may have its index as a column more.
+        // Through the Arrow interface, a pandas DataFrame may have its index as an additional column.
         if is_frame(given)? {
             let mut columns = Vec::new();
             for item in given.call_method0("items")?.try_iter()? {
@@ -93,34 +94,34 @@ impl<'py> GivenKeys<'py> {
         Ok(GivenKeys { columns: vec![Given::of(name, given, nan)?], is_tuple: false })
     }
 
-    /// The columns as keys.
+    /// Returns the columns as [`Keys`].
     pub(crate) fn keys(&self) -> PyResult<Keys> {
         let columns = self.columns.iter().map(|given| given.column.clone()).collect();
         Ok(Keys::new(columns).map_err(Failure::from)?)
     }
 
-    /// Refuses ordered categories where keys are sorted, as [`check_order`].
+    /// Rejects ordered categories, as [`check_order`] does.
     pub(crate) fn check_order(&self, instead: &str) -> PyResult<()> {
         self.columns.iter().try_for_each(|given| check_order(&given.field(), instead))
     }
 
-    /// Of each column whether it is Arrow's.
+    /// Returns for each column whether it is an Arrow column.
     pub(crate) fn form(&self) -> Vec<bool> {
         self.columns.iter().map(|given| matches!(given.origin, Origin::Arrow(_))).collect()
     }
 
-    /// Whether all columns are Arrow's.
+    /// Returns whether all columns are Arrow columns.
     pub(crate) fn is_arrow(&self) -> bool {
         self.form().into_iter().all(|is_arrow| is_arrow)
     }
 }
 
-/// Gives columns without values the types of those that they are compared with: an empty list is not one of floats, and
-/// a categorical without categories not one of any type.
-pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyResult<()> {
+/// Unifies the types of columns that are compared. A column without values, such as an empty list or a categorical
+/// without categories, adopts the type of the other column.
+pub(crate) fn unify_types(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyResult<()> {
     for (left, right) in left.columns.iter_mut().zip(&mut right.columns) {
-        follow(&mut left.column, right.column.data_type())?;
-        follow(&mut right.column, left.column.data_type())?;
+        adopt_type(&mut left.column, right.column.data_type())?;
+        adopt_type(&mut right.column, left.column.data_type())?;
         if left.column.has_values() && right.column.has_values() {
             check_extensions(&left.field(), &right.field())?;
         }
@@ -128,13 +129,13 @@ pub(crate) fn agree(left: &mut GivenKeys<'_>, right: &mut GivenKeys<'_>) -> PyRe
     Ok(())
 }
 
-/// Gives a column without values another type.
-pub(crate) fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
+/// Changes the type of a column without values.
+pub(crate) fn adopt_type(column: &mut Column, other: &DataType) -> PyResult<()> {
     let is_untyped = match column.data_type() {
         _ if column.is_empty() => true,
         DataType::Null => true,
         DataType::Dictionary(..) => column.chunks().iter().all(|chunk| chunk.logical_null_count() == chunk.len()),
-        // What NumPy and pandas make of a column without values.
+        // NumPy and pandas read columns without values as floats.
         DataType::Float64 if !other.is_numeric() => column.chunks().iter().all(|chunk| {
             let values = chunk.as_primitive::<Float64Type>();
             values.iter().flatten().all(f64::is_nan)
@@ -149,10 +150,10 @@ pub(crate) fn follow(column: &mut Column, other: &DataType) -> PyResult<()> {
     Ok(())
 }
 
-/// Refuses to compare columns of different extension types, such as periods of months and of days: the values of their
-/// storage have other meanings.
+/// Rejects the comparison of different extension types, such as periods of months and of days, because their stored
+/// values have different meanings.
 pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
-    // The name and parameters. Values of the excluded types are compared by their stored values.
+    // The name and parameters. The excluded types are compared by their stored values.
     fn of(field: &Field) -> Option<(&str, &str)> {
         let name = field.extension_type_name().filter(|name| !["arrow.uuid", "arrow.json"].contains(name))?;
         Some((name, field.extension_type_metadata().unwrap_or_default()))
@@ -171,8 +172,8 @@ pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
         None => field.data_type().to_string(),
     };
     Err(PyTypeError::new_err(format!(
-        "`{}` has type {} and `{}` {}: convert both to one type, for example by .asfreq(..), .astype(\"int64\") or \
-         .astype(str) (pandas), or by .storage or .cast(..) (pyarrow)",
+        "`{}` has type {} and `{}` has type {}: convert both to one type, for example with .asfreq(..), .astype(\"int64\") or \
+         .astype(str) (pandas), or with .storage or .cast(..) (pyarrow)",
         left.name(),
         shown(left),
         right.name(),
@@ -180,7 +181,7 @@ pub(crate) fn check_extensions(left: &Field, right: &Field) -> PyResult<()> {
     )))
 }
 
-/// Whether the parameters of two extension types are equal, as JSON if both are JSON.
+/// Returns whether the parameters of two extension types are equal. They are compared as JSON if both are JSON.
 fn same_parameters(left: &str, right: &str) -> PyResult<bool> {
     if left == right {
         return Ok(true);
@@ -194,20 +195,21 @@ fn same_parameters(left: &str, right: &str) -> PyResult<bool> {
     })
 }
 
-/// Refuses ordered categories where values are ordered: they would be ordered as text. `instead` is a call that works.
+/// Rejects ordered categories in calls that order values, because koel would order them as text. `instead` is an
+/// alternative that the message recommends.
 pub(crate) fn check_order(field: &Field, instead: &str) -> PyResult<()> {
     if field.dict_is_ordered() != Some(true) {
         return Ok(());
     }
     Err(PyTypeError::new_err(format!(
-        "`{}` has ordered categories, which koel cannot order: give their codes (pandas: .cat.codes; polars: \
+        "`{}` has ordered categories, which koel cannot order: pass their codes (pandas: .cat.codes; polars: \
          .to_physical()) or their text, which is ordered alphabetically (.astype(str); .cast(pl.String)), or use {instead}",
         field.name()
     )))
 }
 
 impl<'py> Given<'py> {
-    /// The type and name of the column.
+    /// Returns the field of the column.
     pub(crate) fn field(&self) -> Field {
         match &self.origin {
             Origin::Arrow(field) => field.as_ref().clone().with_name(self.column.name()),
@@ -215,7 +217,7 @@ impl<'py> Given<'py> {
         }
     }
 
-    /// Of one column.
+    /// Reads the argument `given`, which is one column. Error messages call it `name`.
     pub(crate) fn of(name: &str, given: &Bound<'py, PyAny>, nan: Nan) -> PyResult<Self> {
         if let Ok(array) = given.cast::<PyUntypedArray>() {
             return Given::of_numpy(name, array, nan);
@@ -223,12 +225,12 @@ impl<'py> Given<'py> {
         if is_multi_index(given)? || is_frame(given)? {
             let what = given.get_type();
             let text = format!(
-                "{name} is a {} where a column is needed: give one of its columns, or a tuple of them",
+                "{name} is a {}, but a column is needed: pass one of its columns, or a tuple of them",
                 what.name()?
             );
             return Err(PyTypeError::new_err(text));
         }
-        // pandas, with values in an array of NumPy.
+        // pandas, with values in a NumPy array.
         if given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.is_instance_of::<PyArrayDescr>())
             && given.hasattr("to_numpy")?
         {
@@ -236,7 +238,7 @@ impl<'py> Given<'py> {
         }
         if let Some((chunks, field)) = arrow(name, given)? {
             if is_table(&field) {
-                let text = format!("{name} is a table or a struct where a column is needed: give one of its columns");
+                let text = format!("{name} is a table or a struct, but a column is needed: pass one of its columns");
                 return Err(PyTypeError::new_err(text));
             }
             return Given::of_chunks(name, chunks, field);
@@ -251,10 +253,10 @@ impl<'py> Given<'py> {
         let is_text = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
         if is_text || given.cast::<PySequence>().is_err() {
             let what = given.get_type();
-            let text = format!("{name} is a {}: give an array, a list or an Arrow column", what.name()?);
+            let text = format!("{name} is a {}: pass an array, a list or an Arrow column", what.name()?);
             return Err(PyTypeError::new_err(text));
         }
-        // A copy, which no other thread changes.
+        // A copy, which other threads cannot change.
         let items = given.py().get_type::<PyList>().call1((given,))?.cast_into::<PyList>()?;
         let objects = Objects::new(name, items)?;
         let array = objects.to_numpy()?;
@@ -264,7 +266,7 @@ impl<'py> Given<'py> {
         }
     }
 
-    /// Of an array of objects, which are these.
+    /// Reads an array of Python objects. `objects` are its items.
     fn of_objects(name: &str, array: &Bound<'py, PyUntypedArray>, objects: &Objects<'py>, nan: Nan) -> PyResult<Self> {
         let column = if let Some(values) = objects.to_arrow()? {
             Column::new(name, values)
@@ -285,7 +287,7 @@ impl<'py> Given<'py> {
 
     fn of_numpy(name: &str, array: &Bound<'py, PyUntypedArray>, nan: Nan) -> PyResult<Self> {
         let origin = Origin::Numpy(array.clone());
-        let array = arrays::plain(name, array)?;
+        let array = arrays::contiguous(name, array)?;
         if matches!(array.dtype().kind(), b'O' | b'T') {
             let items = array.call_method0("tolist")?.cast_into::<PyList>()?;
             let column = Given::of_objects(name, &array, &Objects::new(name, items)?, nan)?.column;
@@ -295,12 +297,13 @@ impl<'py> Given<'py> {
     }
 }
 
-/// Whether it is a table, which comes as structs. Extension types may be structs too, such as the intervals of pandas.
+/// Returns whether a field is a table, which is a struct without an extension type: extension types, such as pandas
+/// intervals, may be structs too.
 fn is_table(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Struct(_)) && field.extension_type_name().is_none()
 }
 
-/// The columns of a table, which comes as structs.
+/// Returns the columns of a table, whose chunks are struct arrays.
 fn columns_of_table<'py>(name: &str, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<Vec<Given<'py>>> {
     let DataType::Struct(fields) = field.data_type() else { return Ok(Vec::new()) };
     if fields.is_empty() {
@@ -308,7 +311,7 @@ fn columns_of_table<'py>(name: &str, chunks: &[ArrayRef], field: &FieldRef) -> P
     }
     if chunks.iter().any(|chunk| chunk.null_count() > 0) {
         return Err(PyTypeError::new_err(format!(
-            "{name} has structs that are null: give its fields as a tuple of columns"
+            "{name} contains null structs: pass its fields as a tuple of columns"
         )));
     }
     let part = |(i, field): (usize, &FieldRef)| {
@@ -320,7 +323,7 @@ fn columns_of_table<'py>(name: &str, chunks: &[ArrayRef], field: &FieldRef) -> P
 
 fn is_of_pandas(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = given.get_type().module()?;
-    // Since pandas 3 its public classes say that they are of `pandas`.
+    // The module of public classes is `pandas` since pandas 3.
     Ok(module == "pandas" || module.to_str()?.starts_with("pandas."))
 }
 
@@ -332,16 +335,17 @@ pub(crate) fn is_frame(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(given.get_type().name()? == "DataFrame" && is_of_pandas(given)?)
 }
 
-/// The chunks of an object with Arrow's PyCapsule interface.
+/// Reads the chunks of an object with Arrow's PyCapsule interface. Returns `None` if it has none, or is a NumPy-backed
+/// pandas column.
 pub(crate) fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<ArrayRef>, FieldRef)>> {
-    // pandas has the interface for columns that are NumPy arrays as well, which it would copy.
+    // NumPy-backed pandas columns have the interface too, but it copies them.
     let is_numpy = given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.is_instance_of::<PyArrayDescr>());
     if is_numpy {
         return Ok(None);
     }
-    // To Arrow its objects are their addresses.
+    // polars exports a column of objects as the addresses of the objects.
     if given.getattr_opt("dtype")?.is_some_and(|dtype| dtype.to_string() == "Object") {
-        return Err(PyTypeError::new_err(format!("{name} holds Python objects: give a column of one type")));
+        return Err(PyTypeError::new_err(format!("{name} contains Python objects: pass a column of one type")));
     }
     crate::arrow::column(given).map_err(|error| {
         let text = error.value(given.py());
@@ -349,30 +353,30 @@ pub(crate) fn arrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<(Ve
     })
 }
 
-/// The error of pyarrow for a column or frame of pandas.
+/// Converts an error that pyarrow raised for a pandas column or DataFrame.
 pub(crate) fn by_pyarrow(name: &str, given: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = given.py();
     if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) {
         return error;
     }
-    // It has several parts, of which one names the column.
+    // One of the arguments of the exception names the column.
     let args = error.value(py).getattr("args").and_then(|args| args.try_iter());
     let parts: Vec<String> = args.into_iter().flatten().flatten().map(|part| part.to_string()).collect();
     let parts = parts.join(": ");
     let dtype = given.getattr("dtype").map(|dtype| dtype.to_string()).unwrap_or_default();
     let advice = if dtype.starts_with("Sparse") || parts.starts_with("Sparse") {
-        "give dense values, by .sparse.to_dense()"
+        "pass dense values, with .sparse.to_dense()"
     } else {
-        "give values of one type"
+        "pass values of one type"
     };
     PyTypeError::new_err(format!("{name} cannot be read by pyarrow ({parts}): {advice}"))
 }
 
-/// Columns of pandas, and objects of NumPy, of which pyarrow knows the type.
+/// Reads pandas columns and NumPy arrays of objects through pyarrow.
 fn through_pyarrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayRef>, FieldRef)> {
     let pyarrow = given.py().import("pyarrow").map_err(|_| {
         let text = format!(
-            "{name} is read through pyarrow, which is not installed: install it, or give a column of polars or DuckDB"
+            "{name} is read through pyarrow, which is not installed: install pyarrow, or pass a polars or DuckDB column"
         );
         PyTypeError::new_err(text)
     })?;
@@ -381,6 +385,6 @@ fn through_pyarrow(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayR
     let array =
         pyarrow.call_method("array", (given,), Some(&keywords)).map_err(|error| by_pyarrow(name, given, error))?;
     arrow(name, &array)?.ok_or_else(|| {
-        PyTypeError::new_err(format!("{name}: this pyarrow has no PyCapsule interface: install 14 or later"))
+        PyTypeError::new_err(format!("{name}: this version of pyarrow has no PyCapsule interface: install 14 or later"))
     })
 }

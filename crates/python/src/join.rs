@@ -1,4 +1,4 @@
-//! Joins: row numbers of both sides.
+//! Joins, which return row numbers of both sides.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -12,45 +12,46 @@ use pyo3::types::PyTuple;
 
 use crate::device::for_columns;
 use crate::error::{Failure, Result};
-use crate::input::{GivenKeys, Nan, agree};
+use crate::input::{GivenKeys, Nan, unify_types};
 use crate::memory;
 use crate::output::{array, numbers};
 use crate::run::{PIECE, Stop, detached_on};
 
-/// What a join is called, and whether its sides are exchanged.
+/// Parses `how`: the kind of a join, and whether its sides are swapped.
 pub(crate) fn kind(how: &str) -> PyResult<(JoinKind, bool)> {
     Ok(match how {
         "inner" => (JoinKind::Inner, false),
         "left" => (JoinKind::Left, false),
-        // By right rows, as in pandas: a left join from the other side.
+        // In the order of the right rows, as in pandas: a left join with swapped sides.
         "right" => (JoinKind::Left, true),
         "outer" | "full" => (JoinKind::Full, false),
         "semi" => (JoinKind::Semi, false),
         "anti" => (JoinKind::Anti, false),
         _ => {
             let kinds = "\"inner\", \"left\", \"right\", \"outer\", \"semi\" or \"anti\"";
-            return Err(PyValueError::new_err(format!("how is `{}`: give {kinds}", koel_arrow::shown_name(how))));
+            return Err(PyValueError::new_err(format!("how is `{}`: pass {kinds}", koel_arrow::shown_name(how))));
         }
     })
 }
 
-/// The rows of both sides whose keys are equal, in the order of left rows, then of right rows.
+/// Joins two sides: returns the pairs of rows with equal keys, ordered by left row, then by
+/// right row.
 ///
 /// Args:
 ///     left: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
 ///     right: the other keys, in the same form; preferably the smaller side.
-///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows and
-///         has their order; "outer", which keeps all, right rows without a partner last; "semi"
-///         and "anti", the left rows with and without a partner.
-///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`;
-///         in SQL and the command `koel join` they do not. NaN equals NaN.
+///     how: "inner"; "left", which keeps all left rows; "right", which keeps all right rows, in
+///         their order; "outer", which keeps all rows, with unmatched right rows last; "semi"
+///         and "anti", which return the left rows with or without a match, respectively.
+///     nulls_equal: whether missing values (NaT, null) equal each other, as in `pandas.merge`.
+///         In SQL and in the command `koel join` they do not. NaN always equals NaN.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
 ///     Row numbers of both sides as int64 arrays (`koel.Array`s on the same GPU if both sides
-///     are integers in CUDA memory), for `take` or `iloc`; -1 where a row has no partner. For
-///     semi and anti joins the second is None. The result and its order are the same on every
-///     device, thread count and run.
+///     are integers in CUDA memory), for `take` or `iloc`. The number is -1 where a row has no
+///     match. For semi and anti joins, the second item is None. The result and its order are
+///     the same on every device, thread count and run.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.join(np.array([10, 20, 30]), np.array([30, 10, 30]))
@@ -73,20 +74,20 @@ pub(crate) fn join<'py>(
     device: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = left.py();
-    let (how, is_exchanged) = kind(how)?;
+    let (how, is_swapped) = kind(how)?;
     #[cfg(feature = "opencl")]
     if let Some(((left, _left_owners), (right, _right_owners))) =
         crate::cuda::key_pair(("left", left), ("right", right))?
     {
-        let sides = if is_exchanged { (&right, &left) } else { (&left, &right) };
+        let sides = if is_swapped { (&right, &left) } else { (&left, &right) };
         let mut sides = crate::cuda::join(py, sides, how, device)?;
-        if is_exchanged {
+        if is_swapped {
             sides.reverse();
         }
         return both_sides(py, sides);
     }
     let (mut left, mut right) = (GivenKeys::of("left", left, Nan::Value)?, GivenKeys::of("right", right, Nan::Value)?);
-    agree(&mut left, &mut right)?;
+    unify_types(&mut left, &mut right)?;
     let (left_keys, right_keys) = (left.keys()?, right.keys()?);
     let nulls = if nulls_equal { NullEquality::NullEquals } else { NullEquality::NothingEquals };
     let open = || {
@@ -95,25 +96,25 @@ pub(crate) fn join<'py>(
     };
     let sides = detached_on(py, open, |device, stop| {
         let (mut queried, mut index) = (&left_keys, &right_keys);
-        if is_exchanged {
+        if is_swapped {
             std::mem::swap(&mut queried, &mut index);
         }
         let rows = rows(&RightKeys::new(&device, index, nulls)?, queried, how, stop)?;
         let (left, right) = (Some(rows.left), rows.right);
-        let (left, right) = if is_exchanged { (right, left) } else { (left, right) };
+        let (left, right) = if is_swapped { (right, left) } else { (left, right) };
         Ok([left, right].map(|rows| rows.map(|rows| numbers(&rows))))
     })?;
     PyTuple::new(py, sides.map(|rows| rows.map(|rows| array(py, rows))))
 }
 
-/// The rows of a join; a long result piece by piece.
+/// Returns the rows of a join. Long results are computed in pieces, and cancellation is checked between them.
 fn rows(index: &RightKeys, left: &Keys, how: JoinKind, stop: &Stop) -> Result<Joined> {
     let mut pieces = Vec::new();
     index.join_pieces::<Failure>(left, how, PIECE, check_result, |piece| {
         pieces.push(piece);
         stop.check()
     })?;
-    let strung = |parts: Vec<&UInt32Array>| -> Result<UInt32Array> {
+    let concatenated = |parts: Vec<&UInt32Array>| -> Result<UInt32Array> {
         if let [one] = parts[..] {
             return Ok(one.clone());
         }
@@ -124,22 +125,22 @@ fn rows(index: &RightKeys, left: &Keys, how: JoinKind, stop: &Stop) -> Result<Jo
         let whole = concat(&parts).map_err(koel_arrow::Error::from)?;
         Ok(whole.as_primitive::<UInt32Type>().clone())
     };
-    let left = strung(pieces.iter().map(|piece| &piece.left).collect())?;
-    let right = how.has_right().then(|| strung(pieces.iter().filter_map(|piece| piece.right.as_ref()).collect()));
+    let left = concatenated(pieces.iter().map(|piece| &piece.left).collect())?;
+    let right = how.has_right().then(|| concatenated(pieces.iter().filter_map(|piece| piece.right.as_ref()).collect()));
     Ok(Joined { left, right: right.transpose()? })
 }
 
-/// Two sides, or one and None.
+/// Returns the sides as a tuple of two; the second is None if there is only one.
 #[cfg(feature = "opencl")]
 pub(crate) fn both_sides(py: Python<'_>, sides: Vec<crate::cuda::Array>) -> PyResult<Bound<'_, PyTuple>> {
     let mut sides = sides.into_iter();
     (sides.next(), sides.next()).into_pyobject(py)
 }
 
-/// Refuses a result that is longer than a column can be, or than memory allows, before it is made.
+/// Rejects a result that is too long for a column or for the available memory. Must be called before it is computed.
 pub(crate) fn check_result(rows: u64) -> Result<()> {
     check_len(rows)?;
-    // Numbers of both sides, in pieces and as a whole, and as int64.
+    // Row numbers of both sides: in pieces, concatenated, and as int64.
     memory::check(rows * 40)
 }
 

@@ -1,4 +1,4 @@
-//! Functions of columns: distinct values, codes for them, membership.
+//! Functions on key columns: distinct values, codes, membership, positions.
 
 use arrow_array::UInt32Array;
 use koel::{Aggregate, Any, IdOrder, NO_ROW, group};
@@ -9,15 +9,15 @@ use pyo3::types::PyTuple;
 
 use crate::device::for_columns;
 use crate::error::Result;
-use crate::input::{GivenKeys, Nan, agree};
-use crate::output::{Taken, array, flags, found, numbers};
+use crate::input::{GivenKeys, Nan, unify_types};
+use crate::output::{KeyRows, array, flags, found, numbers};
 use crate::run::detached_on;
 use crate::tables::Index;
 
-/// The distinct values of a column, as returned by `numpy.unique`.
+/// Returns the distinct values of a column, like `numpy.unique`.
 ///
-/// They are in ascending order, with NaN and nulls last; with `sorted=False`, in the order of
-/// their first rows, which is faster. -0.0 and 0.0 are one value, and so are all NaNs.
+/// They are in ascending order, with NaN and nulls last. With `sorted=False`, they are in the
+/// order of their first rows, which is faster. -0.0 equals 0.0, and NaN equals NaN.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns, whose
@@ -29,8 +29,8 @@ use crate::tables::Index;
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The values in the form of `a`; with options a tuple of the values and int64 arrays, in
-///     the order of the options. Of integers in CUDA memory each is a `koel.Array` on the same
+///     The values in the form of `a`. With options, a tuple of the values and int64 arrays, in
+///     the order of the options. For integers in CUDA memory, all are `koel.Array`s on the same
 ///     GPU.
 ///
 /// >>> import koel, numpy as np
@@ -68,21 +68,21 @@ pub(crate) fn unique<'py>(
     }
     let (keys, form) = (given.keys()?, given.form());
     let open = || for_columns(device, keys.columns());
-    let (rows, taken, inverse, counts) = detached_on(py, open, |device, _| {
+    let (rows, key_rows, inverse, counts) = detached_on(py, open, |device, _| {
         let (rows, codes) = if return_inverse || return_counts {
             let groups = factorized(&device, &keys, order, NullKeys::Group)?;
             (groups.rows, Some(groups.codes))
         } else {
             (distinct(&device, &keys, order, NullKeys::Group)?, None)
         };
-        let taken = Taken::of(&keys, &form, &rows)?;
+        let key_rows = KeyRows::gather(&keys, &form, &rows)?;
         let counts = codes.as_ref().filter(|_| return_counts);
-        let counts = counts.map(|codes| counted(&device, codes, rows.len())).transpose()?;
+        let counts = counts.map(|codes| group_sizes(&device, codes, rows.len())).transpose()?;
         let inverse = codes.filter(|_| return_inverse).map(|codes| numbers(&codes));
-        Ok((numbers(&rows), taken, inverse, counts))
+        Ok((numbers(&rows), key_rows, inverse, counts))
     })?;
     let rows = array(py, rows);
-    let values = taken.into_python(py, &given, &rows)?;
+    let values = key_rows.into_python(py, &given, &rows)?;
     if !(return_index || return_inverse || return_counts) {
         return Ok(values);
     }
@@ -94,8 +94,8 @@ pub(crate) fn unique<'py>(
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
-/// How many rows each group has.
-fn counted(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>> {
+/// Counts the rows of each group.
+fn group_sizes(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>> {
     let found = group::wide::aggregate::<_, u32>(device, codes.values(), groups, &[], &[Aggregate::Count])?;
     Ok(mapped(&found.counts, i64::from))
 }
@@ -107,7 +107,7 @@ fn counted(device: &Any, codes: &UInt32Array, groups: usize) -> Result<Vec<i64>>
 ///     sort: whether to sort the values; otherwise they are in the order in which they first
 ///         appear.
 ///     use_na_sentinel: whether missing values (NaN in NumPy, NaT, null) have the code -1;
-///         otherwise they are values like any others.
+///         otherwise they are values like any other.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -139,21 +139,21 @@ pub(crate) fn factorize<'py>(
     let (keys, form) = (given.keys()?, given.form());
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
     let open = || for_columns(device, keys.columns());
-    let (codes, rows, taken) = detached_on(py, open, |device, _| {
+    let (codes, rows, key_rows) = detached_on(py, open, |device, _| {
         let groups = factorized(&device, &keys, order, nulls)?;
-        let taken = Taken::of(&keys, &form, &groups.rows)?;
-        Ok((numbers(&groups.codes), numbers(&groups.rows), taken))
+        let key_rows = KeyRows::gather(&keys, &form, &groups.rows)?;
+        Ok((numbers(&groups.codes), numbers(&groups.rows), key_rows))
     })?;
-    let values = taken.into_python(py, &given, &array(py, rows))?;
+    let values = key_rows.into_python(py, &given, &array(py, rows))?;
     PyTuple::new(py, [array(py, codes), values])
 }
 
-/// Whether the value of each row is among other values, like `pandas.Series.isin`. Missing
-/// values equal each other.
+/// Returns whether each row of `a` is among `values`, like `pandas.Series.isin`. Missing values
+/// equal each other.
 ///
 /// Args:
 ///     a: a NumPy array of one dimension, an Arrow column, a list, or a tuple of columns.
-///     values: the values to search, in the same form.
+///     values: the values to search in, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
@@ -175,7 +175,7 @@ pub(crate) fn isin<'py>(
     }
     let py = a.py();
     let (mut given, mut values) = (GivenKeys::of("a", a, Nan::Value)?, GivenKeys::of("values", values, Nan::Value)?);
-    agree(&mut given, &mut values)?;
+    unify_types(&mut given, &mut values)?;
     let (left, right) = (given.keys()?, values.keys()?);
     let open = || for_columns(device, left.columns().iter().chain(right.columns()));
     let found = detached_on(py, open, |device, _| {
@@ -185,18 +185,18 @@ pub(crate) fn isin<'py>(
     Ok(array(py, found))
 }
 
-/// The position of each key among others, as `pandas.Index.get_indexer` returns it: int64, -1
-/// for a key that is not found. If both are in CUDA memory, it is a `koel.Array` on the same
-/// GPU.
+/// Returns the position of each key in `index`, like `pandas.Index.get_indexer`: as int64, with
+/// -1 for keys that are not found. If both arguments are in CUDA memory, the result is a
+/// `koel.Array` on the same GPU.
 ///
 /// Args:
-///     index: the keys to search, without duplicates: a column, a tuple of columns, or a
+///     index: the keys to search in, without duplicates: a column, a tuple of columns, or a
 ///         `koel.Index`.
 ///     keys: the keys to look up, in the same form.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Raises:
-///     ValueError: if `index` has a key more than once. `koel.join` returns all positions.
+///     ValueError: if `index` has duplicate keys. `koel.join` returns all positions of a key.
 ///
 /// >>> import koel, numpy as np
 /// >>> koel.get_indexer(np.array([30, 10, 20]), np.array([10, 5, 30]))
@@ -214,23 +214,23 @@ pub(crate) fn get_indexer<'py>(
     }
     #[cfg(feature = "opencl")]
     if let Some(((index, _index_owners), (keys, _owners))) = crate::cuda::key_pair(("index", index), ("keys", keys))? {
-        let found = crate::cuda::indexer(py, (&index, &keys), device, check_once)?;
+        let found = crate::cuda::indexer(py, (&index, &keys), device, check_unique)?;
         return Ok(Bound::new(py, found)?.into_any());
     }
     let (mut index, mut given) = (GivenKeys::of("index", index, Nan::Value)?, GivenKeys::of("keys", keys, Nan::Value)?);
-    agree(&mut given, &mut index)?;
+    unify_types(&mut given, &mut index)?;
     let (right, left) = (index.keys()?, given.keys()?);
     let open = || for_columns(device, left.columns().iter().chain(right.columns()));
     let rows = detached_on(py, open, |device, _| {
         let first = FirstKeys::new(&device, &right, NullEquality::NullEquals)?;
-        check_once(&first.rows()?)?;
+        check_unique(&first.rows()?)?;
         Ok(found(&first.find(&left)?))
     })?;
     Ok(array(py, rows))
 }
 
-/// Refuses keys with a duplicate.
-fn check_once(first: &[u32]) -> crate::error::Result<()> {
+/// Rejects duplicate keys. `first` is the first row with the key of each row.
+fn check_unique(first: &[u32]) -> crate::error::Result<()> {
     match (0..).zip(first).find(|&(row, &first): &(u32, _)| row != first) {
         None => Ok(()),
         Some((row, first)) => Err(PyValueError::new_err(format!(

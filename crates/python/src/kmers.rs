@@ -1,4 +1,4 @@
-//! Counting k-mers of DNA and RNA.
+//! Counts k-mers of DNA and RNA.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -19,28 +19,28 @@ use crate::run::{Stop, detached, detached_on};
 
 /// Letters between two checks for cancellation.
 const LETTERS: usize = 1 << 22;
-/// Bytes that are read from a file at a time.
+/// The size of the read buffer of a file, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// The k-mers of a sequence, or of a FASTA or FASTQ file, and how often each occurs.
+/// Counts the k-mers of a sequence, or of a FASTA or FASTQ file.
 ///
-/// A k-mer is a number of 2 k bits: A C G T = 0 1 2 3, the first letter most significant; U is
-/// T, and upper and lower case are equal. No k-mer spans two records, or contains an ambiguous
-/// base (N, R, Y, ..).
+/// A k-mer is encoded in 2 k bits: A C G T = 0 1 2 3, with the first letter in the most
+/// significant bits. U is read as T, and case is ignored. K-mers that would span two records or
+/// contain an ambiguous base (N, R, Y, ..) are skipped.
 ///
 /// Args:
 ///     sequence: letters, as str or bytes; or the pathlib.Path of a FASTA or FASTQ file, which
-///         may be compressed by gzip.
-///     k: letters of a k-mer, 1 to 32.
-///     canonical: whether to treat a k-mer and its reverse complement as the same: the smaller
-///         of the two numbers. The command does not, unless `--canonical-kmers` is given.
+///         may be compressed with gzip.
+///     k: the number of letters of a k-mer, 1 to 32.
+///     canonical: whether to count a k-mer and its reverse complement as one, under the smaller
+///         of the two numbers. The command does so only with `--canonical-kmers`.
 ///     device: "auto", "cpu", "opencl:0", "opencl:NAME".
 ///
 /// Returns:
-///     The k-mers ascending, as uint64 for every k, and how often each occurs, as int64.
+///     The distinct k-mers in ascending order as uint64, and their counts as int64.
 ///
 /// Raises:
-///     ValueError: for letters that are not of DNA or RNA.
+///     ValueError: for letters that are not DNA or RNA.
 ///
 /// >>> import koel
 /// >>> koel.kmers("ACGTACG", 3, canonical=False)
@@ -65,7 +65,7 @@ pub(crate) fn kmers<'py>(
         detached(py, |stop| of_file(&path, window, stop))?
     } else {
         return Err(PyTypeError::new_err(
-            "give the sequence as str or bytes, or a file of FASTA or FASTQ as pathlib.Path(..)",
+            "pass the sequence as str or bytes, or a FASTA or FASTQ file as pathlib.Path(..)",
         ));
     };
     let windows = keys.len();
@@ -86,8 +86,8 @@ fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64
         for (&letter, at) in piece.iter().zip(start..) {
             push(letter, &mut window, &mut keys).map_err(|wrong| {
                 let shown = letter.escape_ascii();
-                let advice = "correct it or replace it with N; give the name of a file as pathlib.Path(..)";
-                wrong.error(|| format!("letter {at} is `{shown}`, which is not one of DNA or RNA: {advice}"))
+                let advice = "correct it or replace it with N; pass the name of a file as pathlib.Path(..)";
+                wrong.error(|| format!("letter {at} is `{shown}`, which is not a letter of DNA or RNA: {advice}"))
             })?;
         }
         stop.check()?;
@@ -95,7 +95,7 @@ fn of_letters(letters: &[u8], mut window: Window, stop: &Stop) -> Result<Vec<u64
     Ok(keys)
 }
 
-/// FASTA or FASTQ, which gzip may have compressed: both are known by their first bytes.
+/// Reads a FASTA or FASTQ file. The format and gzip compression are detected from the first bytes.
 fn of_file(path: &Path, window: Window, stop: &Stop) -> Result<Vec<u64>> {
     let failed = |error: std::io::Error| of_io(path, &error);
     let mut reader = BufReader::with_capacity(PIECE, File::open(path).map_err(failed)?);
@@ -123,7 +123,7 @@ fn at(path: &Path, line: u64, reason: &str) -> String {
     format!("{}, line {line}: {reason}", path.display())
 }
 
-/// The keys of a file.
+/// Collects the k-mers of a file.
 struct Kmers<'a> {
     path: &'a Path,
     window: Window,
@@ -150,14 +150,14 @@ impl Sequences for Kmers<'_> {
     }
 }
 
-/// Why a letter is not taken.
+/// Why a letter cannot be added.
 enum Wrong {
     Letter,
     Memory,
 }
 
 impl Wrong {
-    /// The error, of which a letter has this text.
+    /// Returns the exception. `text` is the message for an invalid letter.
     fn error(self, text: impl FnOnce() -> String) -> PyErr {
         match self {
             Wrong::Letter => PyValueError::new_err(text()),
@@ -168,7 +168,7 @@ impl Wrong {
     }
 }
 
-/// Adds a letter.
+/// Adds a letter to the window, and the k-mer that it completes to `keys`.
 fn push(letter: u8, window: &mut Window, keys: &mut Vec<u64>) -> std::result::Result<(), Wrong> {
     match Base::of(letter) {
         Some(base) => {

@@ -1,18 +1,19 @@
-//! koel for Python: the module `koel`.
+//! The Python module `koel`.
 //!
 //! ```text
-//! input.rs      arguments as Arrow columns (arrays.rs: NumPy, text.rs: its text, objects.rs: lists, arrow.rs: Arrow)
-//! output.rs     results as NumPy arrays or Arrow columns
+//! input.rs      reads arguments as Arrow columns (arrays.rs, text.rs: NumPy; objects.rs: lists; arrow.rs: Arrow)
+//! output.rs     returns results as NumPy arrays or Arrow columns
 //! keys.rs       unique, factorize, isin, get_indexer          join.rs, group_by.rs
-//! voxels.rs, kmers.rs   point clouds, sequences       dedup.rs   duplicate texts
-//! cuda/         arrays in the memory of a GPU, in and out
+//! voxels.rs     point clouds                                  kmers.rs     k-mers of DNA
+//! dedup.rs      duplicate texts
+//! cuda/         arrays in GPU memory, as arguments and results
 //! tables/       Table, Set, Index, MultiTable
-//! stream/       join_stream, group_by_stream, unique_stream, PreparedJoin: tables batch by batch, under a memory limit
-//! device.rs     devices by name                               run.rs       without the interpreter's lock, and after forks
-//! memory.rs     whether there is memory for a call               error.rs      exceptions
+//! stream/       join_stream, group_by_stream, unique_stream, PreparedJoin: tables in batches, with a memory limit
+//! device.rs     opens devices by name                         run.rs       runs work without the GIL; forks
+//! memory.rs     checks that enough memory is available        error.rs     exceptions
 //! ```
 //!
-//! Columns are koel-arrow's and tables koel's; this crate has Python's names, types and errors.
+//! The algorithms are in koel and koel-arrow. This crate adds the Python API: names, types and exceptions.
 
 mod arrays;
 mod arrow;
@@ -37,17 +38,18 @@ mod voxels;
 
 use pyo3::prelude::*;
 
-// It keeps freed memory for the next call: page faults were up to half of the time of a join or lookup.
+// mimalloc keeps freed memory for the next call. Without it, page faults took up to half of the time of a join or
+// lookup.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Bulk hash tables for columns: the same result, in the same order, on CPU and GPU.
 ///
 /// unique, factorize, isin, get_indexer, join and group_by take NumPy arrays, lists, Arrow
-/// columns (of polars, pyarrow, DuckDB, pandas) and tuples of columns. The same call gives the
-/// same result on every device, thread count and run.
-// It does not need the interpreter's lock: classes are frozen, lists are copied before they are read, and what calls
-// share has locks of its own.
+/// columns (of polars, pyarrow, DuckDB, pandas) and tuples of columns. The same call returns
+/// the same result on every device, thread count and run.
+// The module does not need the GIL: classes are frozen, lists are copied before they are read, and locks protect the
+// state that calls share.
 #[pymodule(gil_used = false)]
 fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! functions {
@@ -69,7 +71,7 @@ fn koel(module: &Bound<'_, PyModule>) -> PyResult<()> {
         stream::unique_stream,
         device::devices
     );
-    // Before Python ends, threads that may need it have to.
+    // Threads of streams may call into Python, so they must end before Python exits.
     let end = wrap_pyfunction!(stream::end_streams, module)?;
     module.py().import("atexit")?.call_method1("register", (end,))?;
     module.add_class::<stream::BatchReader>()?;

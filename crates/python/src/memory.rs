@@ -1,9 +1,9 @@
-//! Memory that work needs, checked before it begins.
+//! Checks that enough memory is available before work begins.
 //!
-//! Buffers in proportion to data are allocated so that a shortage is an error, but arrow-rs ends the process if one of
-//! its allocations fails. Work therefore begins only if the system would give as much memory as it may take: `ulimit
-//! -v` and the like are known beforehand, and raise `MemoryError`. The estimates are generous, so a call may be refused
-//! that would just have fitted. A stream checks before each batch (stream/work.rs).
+//! koel returns an error if it cannot allocate a large buffer, but arrow-rs aborts the process if an allocation fails.
+//! Therefore, each call first checks that the system can provide the memory that the call may need, and raises
+//! `MemoryError` if not, for example because of `ulimit -v`. The estimates are high, so a call that would barely
+//! fit may be rejected. Streams check before each batch (stream/work.rs).
 
 use arrow_array::{Array, ArrayRef};
 use koel::{Cpu, HashBackend};
@@ -13,34 +13,34 @@ use pyo3::exceptions::PyMemoryError;
 
 use crate::error::Result;
 
-/// Bytes per row of keys: words, a table of them, codes, row numbers, and copies of some of these.
-const OF_A_ROW: u64 = 96;
-/// Bytes that any call needs.
-const OF_A_CALL: u64 = 4 << 20;
+/// Bytes per row of keys: encoded keys, a hash table, codes, row numbers, and copies of some of these.
+const BYTES_PER_ROW: u64 = 96;
+/// Bytes that every call needs.
+const BYTES_PER_CALL: u64 = 4 << 20;
 
-/// Returns an error if the system does not have this much memory.
+/// Checks that the system can provide `bytes` of memory.
 ///
 /// # Errors
-/// MemoryError.
+/// MemoryError if it cannot.
 pub(crate) fn check(bytes: u64) -> Result<()> {
     if is_obtainable(bytes) {
         return Ok(());
     }
-    let advice = "free some, raise the limit of this process (ulimit -v), or use less data at a time, such as with the functions \
-                  for streams and a memory_limit";
+    let advice = "free memory, raise the limit of this process (ulimit -v), or process less data at a time, for example \
+                  with the stream functions and a memory_limit";
     let text = format!(
-        "this needs up to {} MB of memory, which the system does not provide: {advice}",
+        "this needs up to {} MB of memory, which the system cannot provide: {advice}",
         bytes.div_ceil(1_000_000)
     );
     Err(PyMemoryError::new_err(text).into())
 }
 
-/// The same for a call with this many rows, and this many bytes of values.
+/// Checks the memory for a call with `rows` rows and `bytes` bytes of values.
 pub(crate) fn check_rows(rows: usize, bytes: u64) -> Result<()> {
-    check(OF_A_CALL + (rows as u64).saturating_mul(OF_A_ROW).saturating_add(bytes.saturating_mul(3)))
+    check(BYTES_PER_CALL + (rows as u64).saturating_mul(BYTES_PER_ROW).saturating_add(bytes.saturating_mul(3)))
 }
 
-/// The same for a call with these columns.
+/// Checks the memory for a call with these columns.
 pub(crate) fn check_columns<'a>(columns: impl IntoIterator<Item = &'a Column>) -> Result<()> {
     let (rows, bytes) = columns
         .into_iter()
@@ -48,12 +48,12 @@ pub(crate) fn check_columns<'a>(columns: impl IntoIterator<Item = &'a Column>) -
     check_rows(rows, bytes)
 }
 
-/// The bytes of arrays.
+/// Returns the size of arrays in bytes.
 pub(crate) fn bytes(arrays: &[ArrayRef]) -> u64 {
     arrays.iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or_default() as u64).sum()
 }
 
-/// How much memory the system gives, up to `most` bytes, and to within a quarter.
+/// Estimates how many bytes the system can provide, up to `most`. The estimate may be too low by a quarter.
 pub(crate) fn obtainable(most: u64) -> u64 {
     let mut bytes = most.min(half());
     while !is_obtainable(bytes) {
@@ -62,14 +62,14 @@ pub(crate) fn obtainable(most: u64) -> u64 {
     bytes
 }
 
-/// Whether the system can allocate this much memory. At most half of the machine's memory is requested: the system
-/// refuses requests that it could never satisfy, but not those that exceed the memory that is free now.
+/// Returns whether the system can allocate `bytes`. Requests at most half of the machine's memory, because the system
+/// refuses requests that it could never satisfy. It accepts requests that exceed the memory that is free now.
 fn is_obtainable(bytes: u64) -> bool {
     let Ok(bytes) = usize::try_from(bytes.min(half())) else { return false };
     bytes == 0 || MmapOptions::new().len(bytes).map_anon().is_ok()
 }
 
-/// Half of the memory of this machine.
+/// Returns half of the machine's memory, in bytes.
 pub(crate) fn half() -> u64 {
     Cpu::of_caller().info().memory.map_or(u64::MAX, |bytes| bytes / 2)
 }

@@ -1,14 +1,14 @@
-//! Lists, and arrays of Python objects, as columns of exactly these values.
+//! Reads lists and arrays of Python objects as columns, without changing any value.
 //!
 //! ```text
-//! bool, int, float      NumPy's scalars included; ints among floats if a double holds each of them
+//! bool, int, float      including NumPy scalars; ints and floats may be mixed if float64 holds the ints exactly
 //! str, bytes            of any length
-//! None, NaN, NaT, NA    missing; in a list of numbers without the others, NaN is a float
-//! others                of one type: by pyarrow; moments and spans of pandas by pandas, which have nanoseconds
+//! None, NaN, NaT, NA    missing; NaN is a float in a list of numbers without None, NaT or NA
+//! others                of one type, read by pyarrow; pandas Timestamps and Timedeltas by pandas (nanoseconds)
 //! ```
 //!
 //! Values of different types are an error. NumPy would convert them to a common type, which changes some of them:
-//! `["a", nan]` would be two texts, and `[2**63, -1]` two doubles.
+//! `["a", nan]` would become two strings, and `[2**63, -1]` two floats.
 
 use std::sync::Arc;
 
@@ -23,25 +23,25 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySlice, PySt
 use crate::memory;
 use crate::run::CHUNK;
 
-/// Values of one kind, some of them missing.
+/// The items of a list: values of one kind, and missing values.
 pub(crate) struct Objects<'py> {
     items: Bound<'py, PyList>,
     name: String,
     kind: Option<Kind<'py>>,
-    /// Whether ints are among the floats.
+    /// Whether there are both ints and floats.
     is_mixed: bool,
     has_none: bool,
     has_nan: bool,
 }
 
-/// What a value is.
+/// The kind of a value.
 enum Kind<'py> {
     Bool,
     Int,
     Float,
     Text,
     Bytes,
-    /// Another type, and what else distinguishes its values from others of this type.
+    /// Another type, and its unit or whether it has a time zone.
     Other(Bound<'py, PyType>, String),
 }
 
@@ -56,7 +56,7 @@ impl PartialEq for Kind<'_> {
 }
 
 impl<'py> Kind<'py> {
-    /// Of one value; `None` if it is missing.
+    /// Returns the kind of a value; `None` if it is missing.
     fn of(item: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         if item.is_none() {
             return Ok(None);
@@ -87,9 +87,9 @@ impl<'py> Kind<'py> {
             return Ok(Some(Kind::Bool));
         }
         if is_of(1, "integer")? {
-            // A span of time is one to NumPy.
-            let is_span = of.name()?.to_str()? == "timedelta64";
-            return Ok(Some(if is_span { Kind::Other(of, dtype(item)?) } else { Kind::Int }));
+            // timedelta64 is a subclass of integer in NumPy.
+            let is_duration = of.name()?.to_str()? == "timedelta64";
+            return Ok(Some(if is_duration { Kind::Other(of, dtype(item)?) } else { Kind::Int }));
         }
         if is_of(2, "floating")? && of.name()?.to_str()? != "longdouble" {
             return Ok(Some(Kind::Float));
@@ -114,21 +114,21 @@ impl<'py> Kind<'py> {
     }
 }
 
-/// The unit of a moment or a span of NumPy.
+/// Returns the dtype of a NumPy scalar in parentheses, which contains the unit of datetime64 and timedelta64.
 fn dtype(item: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(item.getattr_opt("dtype")?.map_or(String::new(), |dtype| format!(" ({dtype})")))
 }
 
-/// Whether a float is NaN.
+/// Returns whether a float is NaN.
 fn is_nan(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(item.extract::<f64>()?.is_nan())
 }
 
 impl<'py> Objects<'py> {
-    /// Of the items of a list, which is not changed meanwhile.
+    /// Classifies the items of a list. The list must not change afterwards.
     ///
     /// # Errors
-    /// TypeError if the items are of several types, or are not single values.
+    /// TypeError if the items have different types, or are not single values.
     pub(crate) fn new(name: &str, items: Bound<'py, PyList>) -> PyResult<Self> {
         memory::check_rows(items.len(), 0)?;
         let mut first: Option<(usize, Kind<'py>)> = None;
@@ -151,7 +151,7 @@ impl<'py> Objects<'py> {
                 Some((place, found)) => {
                     let (first, other) = (found.shown()?, kind.shown()?);
                     return Err(PyTypeError::new_err(format!(
-                        "{name} has values of different types: {first} at position {place}, {other} at position {at}; give \
+                        "{name} has values of different types: {first} at position {place}, {other} at position {at}; pass \
                          values of one type"
                     )));
                 }
@@ -165,13 +165,13 @@ impl<'py> Objects<'py> {
         Ok(Objects { items, name: name.into(), kind, is_mixed, has_none, has_nan })
     }
 
-    /// The values of a list as an array of NumPy: of numbers, flags or moments, or else of objects.
+    /// Returns the values as a NumPy array: of numbers, bools or times if possible, else of objects.
     pub(crate) fn to_numpy(&self) -> PyResult<Bound<'py, PyUntypedArray>> {
         let (py, items) = (self.items.py(), &self.items);
         let numpy = py.import("numpy")?;
         let kinds: &[u8] = match &self.kind {
             _ if self.has_none => b"",
-            // An empty list has floats to NumPy.
+            // NumPy reads an empty list as floats.
             None | Some(Kind::Float) => b"f",
             Some(Kind::Int) if self.has_nan => b"f",
             Some(Kind::Int) => b"iu",
@@ -199,7 +199,7 @@ impl<'py> Objects<'py> {
         Ok(array.cast_into()?)
     }
 
-    /// The values as an Arrow array; `None` if pyarrow or pandas must read them.
+    /// Returns the values as an Arrow array; `None` if pyarrow or pandas must read them.
     pub(crate) fn to_arrow(&self) -> PyResult<Option<ArrayRef>> {
         let array: ArrayRef = match &self.kind {
             None => Arc::new(NullArray::new(self.items.len())),
@@ -229,7 +229,7 @@ impl<'py> Objects<'py> {
         Ok(Some(array))
     }
 
-    /// Moments or spans of NumPy as its array, and those of pandas as its series: `None` of other values.
+    /// Returns NumPy times and durations as a NumPy array, and those of pandas as a Series; `None` for other values.
     pub(crate) fn times(&self) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(Kind::Other(of, _)) = &self.kind else { return Ok(None) };
         let (module, name) = (of.module()?, of.name()?);
@@ -239,14 +239,14 @@ impl<'py> Objects<'py> {
             }
             (Some("pandas"), "Timestamp" | "Timedelta") => {
                 let series = self.items.py().import("pandas")?.call_method1("Series", (&self.items,))?;
-                // What pandas has no dtype for stays an object.
+                // The dtype is object if pandas has no dtype for all values.
                 Ok((series.getattr("dtype")?.to_string() != "object").then_some(series))
             }
             _ => Ok(None),
         }
     }
 
-    /// Each value, `None` if it is missing.
+    /// Calls `to` with each value, or `None` if it is missing.
     fn each(&self, mut to: impl FnMut(Option<&Bound<'py, PyAny>>) -> PyResult<()>) -> PyResult<()> {
         self.items.iter().enumerate().try_for_each(|(at, item)| {
             check_signals(item.py(), at)?;
@@ -267,7 +267,8 @@ impl<'py> Objects<'py> {
         Ok(values)
     }
 
-    /// Checks the memory that text or bytes take, of which `len` gives the length; their number and length.
+    /// Checks the memory for strings or bytes. `len` returns the length of a value. Returns the number of values and
+    /// their total length.
     fn sizes(&self, len: impl Fn(&Bound<'py, PyAny>) -> PyResult<usize>) -> PyResult<(usize, usize)> {
         let mut bytes = 0;
         self.each(|item| {
@@ -280,11 +281,14 @@ impl<'py> Objects<'py> {
 
     fn text<'a>(&self, item: &'a Bound<'py, PyAny>) -> PyResult<&'a str> {
         item.extract::<&str>().map_err(|error| {
-            PyTypeError::new_err(format!("{} has a text that is not valid Unicode ({error}): replace it", self.name))
+            PyTypeError::new_err(format!(
+                "{} contains a string that is not valid Unicode ({error}): replace it",
+                self.name
+            ))
         })
     }
 
-    /// int64 if it holds all values, and else uint64.
+    /// Returns the values as int64 if they fit, else as uint64.
     fn integers(&self) -> PyResult<ArrayRef> {
         if let Ok(signed) = self.values(|item| item.extract::<i64>()) {
             return Ok(Arc::new(Int64Array::from(signed)));
@@ -292,18 +296,18 @@ impl<'py> Objects<'py> {
         if let Ok(unsigned) = self.values(|item| item.extract::<u64>()) {
             return Ok(Arc::new(UInt64Array::from(unsigned)));
         }
-        let advice = "give them as text, or as decimals in a pyarrow array";
+        let advice = "pass the values as text, or as decimals in a pyarrow array";
         for (at, item) in self.items.iter().enumerate() {
             if Kind::of(&item)? == Some(Kind::Int) && item.extract::<i64>().is_err() && item.extract::<u64>().is_err() {
                 let name = &self.name;
                 return Err(PyTypeError::new_err(format!(
-                    "{name} has {item} at position {at}, an integer beyond 64 bits: {advice}"
+                    "{name} has {item} at position {at}, an integer of more than 64 bits: {advice}"
                 )));
             }
         }
         let name = &self.name;
         Err(PyTypeError::new_err(format!(
-            "{name} has integers below 0 and others above 2^63 - 1, which no type of 64 bits holds: {advice}"
+            "{name} has integers below 0 and others above 2^63 - 1, which do not fit in one 64-bit type: {advice}"
         )))
     }
 
@@ -321,7 +325,7 @@ impl<'py> Objects<'py> {
                 return Ok(float);
             }
             Err(PyTypeError::new_err(format!(
-                "{} has floats and the integer {item}, which a 64-bit float cannot represent: give integers only, or \
+                "{} has floats and the integer {item}, which a 64-bit float cannot represent: pass integers only, or \
                  text",
                 self.name
             )))
@@ -329,12 +333,12 @@ impl<'py> Objects<'py> {
     }
 }
 
-/// Ends a loop over items on Ctrl-C.
+/// Returns an error on Ctrl-C. A loop calls this for each position `at`, and it checks once per chunk.
 fn check_signals(py: Python<'_>, at: usize) -> PyResult<()> {
     if at.is_multiple_of(CHUNK) { py.check_signals() } else { Ok(()) }
 }
 
-/// Refuses lists of lists and the like.
+/// Rejects lists, tuples, dicts and arrays as values.
 fn check_single(name: &str, item: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_single = !(item.is_instance_of::<PyTuple>()
         || item.is_instance_of::<PyList>()
@@ -343,6 +347,6 @@ fn check_single(name: &str, item: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_single {
         return Ok(());
     }
-    let advice = "give a list of single values, or a tuple of columns for keys of several columns";
-    Err(PyTypeError::new_err(format!("{name} has a {} for a value: {advice}", item.get_type().name()?)))
+    let advice = "pass a list of single values, or a tuple of columns for keys of several columns";
+    Err(PyTypeError::new_err(format!("{name} contains a {} as a value: {advice}", item.get_type().name()?)))
 }

@@ -1,4 +1,4 @@
-//! Results: NumPy arrays, or Arrow columns if the input was Arrow.
+//! Returns results as NumPy arrays, or as Arrow columns if the argument was an Arrow column.
 
 use std::sync::Arc;
 
@@ -21,18 +21,17 @@ use crate::input::{Given, GivenKeys, Nan, Origin, arrow};
 use crate::run::CHUNK;
 use crate::stream::Batch;
 
-/// Values that `repr` of a column shows, and the characters of each.
-const SHOWN: usize = 6;
-const LONGEST: usize = 40;
+/// The number of values in the `repr` of a column, and the maximum number of characters of each.
+const REPR_VALUES: usize = 6;
+const REPR_CHARS: usize = 40;
 
-/// A column of an Arrow type. It converts by `to_pandas`, `to_polars`, `to_pyarrow` and
-/// `to_numpy`, and is read by `pandas.Series(column)`, `polars.Series(column)`,
-/// `pyarrow.array(column)` and `numpy.asarray(column)`. It can be pickled.
+/// A column of an Arrow type. Convert it with `to_pandas`, `to_polars`, `to_pyarrow` or
+/// `to_numpy`, or pass it to `pandas.Series`, `polars.Series`, `pyarrow.array` or
+/// `numpy.asarray`. It can be pickled.
 ///
 /// Args:
-///     column: a column of polars or pyarrow, or another object with Arrow's PyCapsule
-///         interface.
-///     name: its name.
+///     column: a polars or pyarrow column, or another object with Arrow's PyCapsule interface.
+///     name: the name of the column.
 ///
 /// >>> import koel, pyarrow
 /// >>> column = koel.unique(pyarrow.array(["plum", "fig", "plum"]))
@@ -51,13 +50,13 @@ impl ArrowColumn {
         ArrowColumn { array, field }
     }
 
-    /// An array of NumPy as a column, which shares its memory.
+    /// Creates a column that shares the memory of a NumPy array.
     pub(crate) fn of_numpy<'py>(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let values = arrays::values(name, array.cast()?, Nan::Value)?;
         Bound::new(array.py(), ArrowColumn::named(name, values))
     }
 
-    /// A column that is koel's own, with this name.
+    /// Creates a column with this name and without metadata.
     pub(crate) fn named(name: &str, array: ArrayRef) -> Self {
         let field = field(name, array.data_type());
         ArrowColumn { array, field }
@@ -69,14 +68,14 @@ impl ArrowColumn {
     #[new]
     #[pyo3(signature = (column, name=""))]
     fn of(column: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        // Columns of pandas that are arrays of NumPy have the interface too.
+        // `arrow` skips NumPy-backed pandas columns, which have the interface too.
         let given = match arrow("column", column)? {
             None => crate::arrow::column(column)?,
             given => given,
         };
         let Some((chunks, field)) = given else {
             return Err(PyTypeError::new_err(format!(
-                "column is a {}: give an Arrow column",
+                "column is a {}: pass an Arrow column",
                 column.get_type().name()?
             )));
         };
@@ -85,7 +84,7 @@ impl ArrowColumn {
         Ok(ArrowColumn::new(whole.chunks()[0].clone(), field.as_ref().clone().with_name(name).into()))
     }
 
-    /// For pickle and copy: a column of a batch, whose schema has the metadata of the field.
+    /// Supports pickle and copy. The column is pickled as part of a batch, whose schema preserves the metadata.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let schema = Arc::new(Schema::new(vec![Arc::clone(&self.field)]));
         let batch = RecordBatch::try_new(schema, vec![Arc::clone(&self.array)]).map_err(koel_arrow::Error::from);
@@ -93,7 +92,7 @@ impl ArrowColumn {
         (py.import("operator")?.getattr("getitem")?, (batch, self.field.name())).into_pyobject(py)
     }
 
-    /// The type, as pyarrow's.
+    /// The pyarrow type of the column.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array(["plum", "fig"])).type
@@ -118,7 +117,7 @@ impl ArrowColumn {
         Ok(to_schema_pycapsule(py, self.field.as_ref())?)
     }
 
-    /// For `numpy.asarray`.
+    /// Supports `numpy.asarray`.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -126,7 +125,7 @@ impl ArrowColumn {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if copy == Some(false) {
-            return Err(PyValueError::new_err("an array of this column is a copy: leave out copy=False"));
+            return Err(PyValueError::new_err("a NumPy array of this column is always a copy: omit copy=False"));
         }
         let array = Self::to_numpy(slf)?;
         match dtype.filter(|dtype| !dtype.is_none()) {
@@ -135,8 +134,8 @@ impl ArrowColumn {
         }
     }
 
-    /// The column as a NumPy array. Nulls are NaN or NaT; integers with nulls are objects if
-    /// float64 does not hold them exactly.
+    /// Converts the column to a NumPy array. Nulls become NaN or NaT. Integers with nulls become
+    /// float64 if it holds them exactly, else objects.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array([2, 1, 2])).to_numpy()
@@ -157,7 +156,7 @@ impl ArrowColumn {
         array.call_method("to_numpy", (), Some(&keywords)).or_else(|_| objects(&array))
     }
 
-    /// The column as a Series of pandas. Integers with nulls have a nullable type, such as
+    /// Converts the column to a pandas Series. Integers with nulls get a nullable dtype, such as
     /// Int64.
     ///
     /// >>> import koel, pyarrow
@@ -167,7 +166,7 @@ impl ArrowColumn {
         series(&Self::to_pyarrow(slf)?, slf.get().field.name())
     }
 
-    /// The column as a Series of polars.
+    /// Converts the column to a polars Series.
     ///
     /// >>> import koel, polars
     /// >>> koel.unique(polars.Series(["plum", "fig", "plum"])).to_polars().to_list()
@@ -176,7 +175,7 @@ impl ArrowColumn {
         library(slf.py(), "polars")?.call_method1("Series", (slf,))
     }
 
-    /// The column as an array of pyarrow.
+    /// Converts the column to a pyarrow array.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array(["plum", "fig"])).to_pyarrow().type
@@ -185,7 +184,7 @@ impl ArrowColumn {
         library(slf.py(), "pyarrow")?.call_method1("array", (slf,))
     }
 
-    /// The values as a list.
+    /// Converts the column to a list of Python values.
     ///
     /// >>> import koel, pyarrow
     /// >>> koel.unique(pyarrow.array(["plum", None, "fig"])).to_pylist()
@@ -211,13 +210,16 @@ impl ArrowColumn {
                 let part = this.array.slice(start as usize, slicelength);
                 return Ok(Bound::new(py, ArrowColumn::new(part, this.field.clone()))?.into_any());
             }
-            return Err(PyValueError::new_err("a column has slices of step 1 only: use column.to_pyarrow().take(..)"));
+            return Err(PyValueError::new_err(
+                "a column supports only slices with step 1: use column.to_pyarrow().take(..)",
+            ));
         }
         let at: isize =
-            at.extract().map_err(|_| PyTypeError::new_err("a column is indexed by a row number or a slice"))?;
+            at.extract().map_err(|_| PyTypeError::new_err("the index of a column must be a row number or a slice"))?;
         let place = if at < 0 { len.checked_add_signed(at) } else { usize::try_from(at).ok() };
         let place = place.filter(|&place| place < len);
-        let place = place.ok_or_else(|| PyIndexError::new_err(format!("row {at} of a column of {len}")))?;
+        let place = place
+            .ok_or_else(|| PyIndexError::new_err(format!("row {at} is out of range for a column of {len} rows")))?;
         let one = Bound::new(py, ArrowColumn::new(this.array.slice(place, 1), this.field.clone()))?;
         Self::to_pylist(&one)?.get_item(0)
     }
@@ -225,13 +227,13 @@ impl ArrowColumn {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, this) = (slf.py(), slf.get());
         let len = this.array.len();
-        let first = Bound::new(py, ArrowColumn::new(this.array.slice(0, len.min(SHOWN)), this.field.clone()))?;
+        let first = Bound::new(py, ArrowColumn::new(this.array.slice(0, len.min(REPR_VALUES)), this.field.clone()))?;
         let values = match Self::to_pylist(&first) {
             Ok(values) => values.try_iter()?.map(|value| shortened(&value?)).collect::<PyResult<Vec<_>>>()?,
             Err(error) if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) => {
                 return Err(error);
             }
-            // Without pyarrow, for example.
+            // For example, pyarrow is not installed.
             Err(_) => return Ok(format!("<koel.Column of {len} {}>", this.field.data_type())),
         };
         let more = if len > values.len() { ", .." } else { "" };
@@ -239,27 +241,27 @@ impl ArrowColumn {
     }
 }
 
-/// A value for `repr`.
+/// Returns the `repr` of a value, shortened.
 fn shortened(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let text = value.repr()?.to_string();
-    Ok(match text.char_indices().nth(LONGEST) {
+    Ok(match text.char_indices().nth(REPR_CHARS) {
         Some((end, _)) => format!("{}..", &text[..end]),
         None => text,
     })
 }
 
-/// A class whose objects are saved instead of pickled.
+/// Returns the error for a class that can be saved but not pickled.
 pub(crate) fn not_pickled(class: &str) -> PyErr {
-    PyTypeError::new_err(format!("a koel.{class} cannot be pickled: use its save(path), and koel.{class}.open(path)"))
+    PyTypeError::new_err(format!("a koel.{class} cannot be pickled: use save(path) and koel.{class}.open(path)"))
 }
 
-/// A library that a method needs.
+/// Imports an optional library.
 pub(crate) fn library<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     let missing = |_| PyImportError::new_err(format!("this needs {name}, which is not installed: pip install {name}"));
     py.import(name).map_err(missing)
 }
 
-/// An array of pyarrow as a Series of pandas, with the same values.
+/// Converts a pyarrow array to a pandas Series without changing any value.
 pub(crate) fn series<'py>(array: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let pandas = library(py, "pandas")?;
@@ -278,7 +280,7 @@ pub(crate) fn series<'py>(array: &Bound<'py, PyAny>, name: &str) -> PyResult<Bou
     Ok(series)
 }
 
-/// Whether float64 holds all values, if they are integers.
+/// Returns whether float64 holds all values exactly, if they are 64-bit integers; true for other types.
 fn fits_floats(array: &ArrayRef) -> bool {
     const MOST: u64 = 1 << 53;
     match array.data_type() {
@@ -288,7 +290,7 @@ fn fits_floats(array: &ArrayRef) -> bool {
     }
 }
 
-/// Row numbers as int64, with -1 for nulls. Must be called in the pool, because it uses all threads.
+/// Converts row numbers to int64, with -1 for nulls. Must be called in the pool, because it uses all threads.
 pub(crate) fn numbers(rows: &UInt32Array) -> Vec<i64> {
     let mut numbers = mapped(rows.values(), i64::from);
     if let Some(nulls) = rows.nulls().filter(|nulls| nulls.null_count() > 0) {
@@ -303,19 +305,19 @@ pub(crate) fn numbers(rows: &UInt32Array) -> Vec<i64> {
     numbers
 }
 
-/// Row numbers that were found as int64, with -1 for those that were not.
+/// Converts row numbers to int64, with -1 for [`NO_ROW`].
 pub(crate) fn found(rows: &[u32]) -> Vec<i64> {
     mapped(rows, |row| if row == NO_ROW { -1 } else { i64::from(row) })
 }
 
-/// For each row whether something is true.
+/// Returns `is(row)` for each row.
 pub(crate) fn flags(rows: usize, is: impl Fn(usize) -> bool + Send + Sync) -> Vec<bool> {
     let mut flags = vec![false; rows];
     set_flags(&mut flags, is);
     flags
 }
 
-/// [`flags`] of a piece of an array.
+/// Sets each flag to `is(position)`.
 pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + Sync) {
     flags.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, flags)| {
         for (flag, row) in flags.iter_mut().zip(chunk * CHUNK..) {
@@ -324,15 +326,15 @@ pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + 
     });
 }
 
-/// An array of NumPy that is written, without the interpreter's lock, before anyone else has it. NumPy requests huge
-/// pages for long arrays, so that writing one for the first time is cheap.
+/// A new NumPy array that is filled without the GIL before it is returned to Python. NumPy requests huge pages for long
+/// arrays, which makes the first write cheap.
 pub(crate) struct Fresh<'py, T: Element>(PyReadwriteArray1<'py, T>);
 
 impl<'py, T: Element> Fresh<'py, T> {
-    /// Zeros.
+    /// Allocates an array of zeros.
     ///
     /// # Errors
-    /// MemoryError.
+    /// MemoryError if there is not enough memory.
     pub(crate) fn zeros(py: Python<'py>, len: usize) -> PyResult<Self> {
         let array = py.import("numpy")?.call_method1("zeros", (len, PyArrayDescr::of::<T>(py)))?;
         Ok(Fresh(array.cast_into::<PyArray1<T>>()?.try_readwrite()?))
@@ -347,47 +349,51 @@ impl<'py, T: Element> Fresh<'py, T> {
     }
 }
 
-/// A result as an array of NumPy.
+/// Converts a result to a NumPy array.
 pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
     PyArray1::from_vec(py, values).into_any()
 }
 
-/// What was taken out of the columns of a key: nothing yet of NumPy's, because its own `take` knows all of its types.
-pub(crate) struct Taken(Vec<Option<ArrayRef>>);
+/// Result rows of key columns: arrays for Arrow columns, and `None` for NumPy columns. NumPy columns are gathered later
+/// with `ndarray.take`, which supports all dtypes.
+pub(crate) struct KeyRows(Vec<Option<ArrayRef>>);
 
-impl Taken {
-    /// Rows of key columns; without the interpreter's lock.
-    pub(crate) fn of(keys: &Keys, is_arrow: &[bool], rows: &UInt32Array) -> Result<Taken> {
+impl KeyRows {
+    /// Gathers rows of the Arrow columns. Does not need the GIL.
+    pub(crate) fn gather(keys: &Keys, is_arrow: &[bool], rows: &UInt32Array) -> Result<KeyRows> {
         let take = |(column, &is_arrow): (&Column, &bool)| is_arrow.then(|| column.take_wide(rows)).transpose();
-        Ok(Taken(keys.columns().iter().zip(is_arrow).map(take).collect::<koel_arrow::Result<_>>()?))
+        Ok(KeyRows(keys.columns().iter().zip(is_arrow).map(take).collect::<koel_arrow::Result<_>>()?))
     }
 
-    /// Arrow columns that are there already, for those that came as such.
-    pub(crate) fn done(columns: Vec<ArrayRef>, is_arrow: &[bool]) -> Taken {
-        Taken(columns.into_iter().zip(is_arrow).map(|(column, &is_arrow)| is_arrow.then_some(column)).collect())
+    /// Keeps the columns of a result that belong to Arrow columns.
+    pub(crate) fn from_arrays(columns: Vec<ArrayRef>, is_arrow: &[bool]) -> KeyRows {
+        KeyRows(columns.into_iter().zip(is_arrow).map(|(column, &is_arrow)| is_arrow.then_some(column)).collect())
     }
 
-    /// As keys came: a column, or a tuple of them. `rows` are those of NumPy's columns.
+    /// Returns the keys in the form of the argument: a column, or a tuple of columns. NumPy columns are gathered at
+    /// `rows`.
     pub(crate) fn into_python<'py>(
         self,
         py: Python<'py>,
         given: &GivenKeys<'py>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let column = |(given, taken): (&Given<'py>, Option<ArrayRef>)| match (&given.origin, taken) {
-            (Origin::Arrow(field), Some(taken)) => {
-                let field = retyped(field, &taken);
-                Ok(Bound::new(py, ArrowColumn::new(taken, field))?.into_any())
+        let column = |(given, gathered): (&Given<'py>, Option<ArrayRef>)| match (&given.origin, gathered) {
+            (Origin::Arrow(field), Some(gathered)) => {
+                let field = retyped(field, &gathered);
+                Ok(Bound::new(py, ArrowColumn::new(gathered, field))?.into_any())
             }
             (Origin::Numpy(array), _) => array.call_method1("take", (rows,)),
-            (Origin::Arrow(_), None) => Err(KoelError::new_err("koel lost a column; please report it")),
+            (Origin::Arrow(_), None) => {
+                Err(KoelError::new_err("a column of the result is missing; this is a bug in koel, please report it"))
+            }
         };
         let columns = given.columns.iter().zip(self.0).map(column).collect::<PyResult<Vec<_>>>()?;
         if given.is_tuple { Ok(PyTuple::new(py, columns)?.into_any()) } else { Ok(columns[0].clone()) }
     }
 }
 
-/// A field as it was, unless the values have another type now.
+/// Returns the field of an argument for a result, with the type of the result and nullable.
 fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     if field.data_type() == array.data_type() && field.is_nullable() {
         return field.clone();
@@ -395,7 +401,7 @@ fn retyped(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true))
 }
 
-/// The field of a column with a name and no metadata.
+/// Returns a field without metadata.
 fn field(name: &str, data_type: &DataType) -> FieldRef {
     Arc::new(Field::new(name, data_type.clone(), true))
 }

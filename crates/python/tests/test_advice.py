@@ -58,12 +58,12 @@ CASES = [
     ),
     (lambda: koel.unique((TABLE,)), "one of its columns", lambda: koel.unique((TABLE["k"],))),
     (lambda: koel.unique(STRUCTS), "tuple of columns", lambda: koel.unique((rest(STRUCTS, "a"),))),
-    (lambda: koel.unique(Sequence()), "give an array, a list or an Arrow column", lambda: koel.unique([1])),
-    (lambda: koel.unique("abc"), "give an array, a list or an Arrow column", lambda: koel.unique(["abc"])),
-    (lambda: koel.unique({1, 2}), "give", lambda: koel.unique([1, 2])),
-    (lambda: koel.unique(["a", 1]), "give values of one type", lambda: koel.unique(["a", "1"])),
+    (lambda: koel.unique(Sequence()), "pass an array, a list or an Arrow column", lambda: koel.unique([1])),
+    (lambda: koel.unique("abc"), "pass an array, a list or an Arrow column", lambda: koel.unique(["abc"])),
+    (lambda: koel.unique({1, 2}), "pass", lambda: koel.unique([1, 2])),
+    (lambda: koel.unique(["a", 1]), "pass values of one type", lambda: koel.unique(["a", "1"])),
     (lambda: koel.unique([0.5, 2**53 + 1]), "integers only, or text", lambda: koel.unique(["0.5", str(2**53 + 1)])),
-    (lambda: koel.unique([2**64, 1]), "give", lambda: koel.unique([str(2**64), "1"])),
+    (lambda: koel.unique([2**64, 1]), "pass", lambda: koel.unique([str(2**64), "1"])),
     (
         lambda: koel.unique([2**64, 1]),
         "decimals in a pyarrow array",
@@ -122,7 +122,7 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(pd.DataFrame({"k": [1, "x"]}), TABLE, "k"),
-        "failed for column k with type object): give values of one type",
+        "failed for column k with type object): pass values of one type",
         lambda: koel.join_stream(pd.DataFrame({"k": [1, 2]}), TABLE, "k"),
     ),
     (lambda: koel.Table(pa.array([1, None]), V[:2]), "drop or fill", lambda: koel.Table(pa.array([1]), V[:1])),
@@ -134,13 +134,13 @@ CASES = [
     # Groups.
     (lambda: koel.group_by(K, {"n": "count"}), '(column, "sum") or "size"', lambda: koel.group_by(K, {"n": "size"})),
     (lambda: koel.group_by(K, {"n": (V, "median")}), "functions are sum", lambda: koel.group_by(K, {"n": (V, "mean")})),
-    (lambda: koel.group_by(K, {"n": ("v", "sum")}), "give the column", lambda: koel.group_by(K, {"n": (V, "sum")})),
+    (lambda: koel.group_by(K, {"n": ("v", "sum")}), "pass the column", lambda: koel.group_by(K, {"n": (V, "sum")})),
     (
         lambda: koel.group_by(K, {"n": ("v", "sum")}),
         "koel.group_by_stream",
         lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "sum")}),
     ),
-    (lambda: koel.group_by(K, [("v", "sum")]), "give a dict", lambda: koel.group_by(K, {"n": (V, "sum")})),
+    (lambda: koel.group_by(K, [("v", "sum")]), "pass a dict", lambda: koel.group_by(K, {"n": (V, "sum")})),
     (
         lambda: koel.group_by(K, {"n": (["a", "b", "c"], "sum")}),
         "cast it to Int64",
@@ -229,7 +229,7 @@ CASES = [
     ),
     (
         lambda: np.array(koel.unique(pa.array(["a"])), copy=False),
-        "leave out copy=False",
+        "omit copy=False",
         lambda: np.array(koel.unique(pa.array(["a"]))),
     ),
     (
@@ -242,11 +242,11 @@ CASES = [
     (lambda: koel.kmers("reads.fa", 3), "pathlib.Path(..)", lambda: koel.kmers("ACGT", 3)),
     (lambda: koel.kmers("ACGT", 40), "use 1 to 32", lambda: koel.kmers("ACGT", 3)),
     (lambda: koel.dedup(["a"], by="word"), '"document", "paragraph" or "line"', lambda: koel.dedup(["a"], by="line")),
-    (lambda: koel.dedup(TABLE), "name its column of text by on", lambda: koel.dedup(pa.table({"t": ["a"]}), on="t")),
-    (lambda: koel.dedup(["a"], normalize=5), "give a name or a sequence", lambda: koel.dedup(["a"], normalize="case")),
+    (lambda: koel.dedup(TABLE), "pass the name of its text column as on", lambda: koel.dedup(pa.table({"t": ["a"]}), on="t")),
+    (lambda: koel.dedup(["a"], normalize=5), "or a sequence of names", lambda: koel.dedup(["a"], normalize="case")),
     (
         lambda: koel.dedup(["a"], normalize=["accents"]),
-        "give some of nfc",
+        "pass some of nfc",
         lambda: koel.dedup(["a"], normalize=["nfc"]),
     ),
     (lambda: koel.dedup([1]), "cast it to Utf8", lambda: koel.dedup(["1"])),
@@ -259,7 +259,7 @@ CASES = [
     (lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10), "larger voxels", lambda: koel.voxelize(POINTS * 1e9, 1e6, 10, 10)),
     (
         lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10),
-        "give a range",
+        "pass a range",
         lambda: koel.voxelize(POINTS * 1e9, 1, 10, 10, range=(0, 0, 0, 9, 9, 9)),
     ),
     (

@@ -59,9 +59,9 @@ def union():
 #: A call that fails, a part of its message, and a call that follows the advice.
 CASES = [
     # Columns.
-    (lambda: koel.unique(Unreadable()), "give a NumPy array", lambda: koel.unique(K)),
+    (lambda: koel.unique(Unreadable()), "pass a NumPy array", lambda: koel.unique(K)),
     (lambda: koel.unique(OnMetal()), "such as tensor.cpu()", lambda: koel.unique(OnMetal().cpu())),
-    (lambda: koel.unique(read_stream()), "read before: give one that was not", lambda: koel.unique(Stream())),
+    (lambda: koel.unique(read_stream()), "already consumed: pass a new one", lambda: koel.unique(Stream())),
     (
         lambda: koel.Table(np.arange(10**5), np.arange(10**5), load_factor=1.0),
         "use a lower load_factor",
@@ -75,12 +75,12 @@ CASES = [
     ),
     (
         lambda: list(koel.unique_stream(pa.chunked_array([STRUCTS]), "a")),
-        "give its fields as the columns of a table",
+        "pass its fields as the columns of a table",
         lambda: koel.unique_stream(pa.table({"a": [1, None]}), "a"),
     ),
     (lambda: koel.unique(pl.Series([object()], dtype=pl.Object)), "of one type", lambda: koel.unique(pl.Series([1]))),
-    (lambda: koel.unique(pd.Series([object()])), "give values of one type", lambda: koel.unique(pd.Series([1]))),
-    (lambda: koel.unique([-1, 2**63]), "give them as text", lambda: koel.unique(["-1", str(2**63)])),
+    (lambda: koel.unique(pd.Series([object()])), "pass values of one type", lambda: koel.unique(pd.Series([1]))),
+    (lambda: koel.unique([-1, 2**63]), "pass the values as text", lambda: koel.unique(["-1", str(2**63)])),
     (
         lambda: koel.unique([-1, 2**63]),
         "decimals in a pyarrow array",
@@ -136,7 +136,7 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", how="cross"),
-        'give "inner"',
+        'pass "inner"',
         lambda: koel.join_stream(TABLE, TABLE, "k", how="inner"),
     ),
     (
@@ -180,17 +180,17 @@ CASES = [
         "near-duplicates are found by document",
         lambda: koel.dedup(["a"], near=True, by="document"),
     ),
-    (lambda: koel.voxelize(POINTS, 1, 0, 10), "are numbers from 1 on", lambda: koel.voxelize(POINTS, 1, 1, 10)),
+    (lambda: koel.voxelize(POINTS, 1, 0, 10), "must be 1 or more", lambda: koel.voxelize(POINTS, 1, 1, 10)),
     (lambda: koel.voxelize(POINTS, 1, 1, 0), "or -1 for all", lambda: koel.voxelize(POINTS, 1, 1, -1)),
     (lambda: koel.voxelize(POINTS[:, :2], 1, 1, 1), "x, y, z at least", lambda: koel.voxelize(POINTS[:, :3], 1, 1, 1)),
     (
         lambda: koel.voxelize(POINTS, "a", 1, 1),
-        "give one length or three",
+        "pass one length or three",
         lambda: koel.voxelize(POINTS, (1, 1, 1), 1, 1),
     ),
     (
         lambda: koel.voxelize(POINTS, 1, 1, 1, range=5),
-        "give six numbers",
+        "pass six numbers",
         lambda: koel.voxelize(POINTS, 1, 1, 1, range=(0, 0, 0, 5, 5, 5)),
     ),
     (

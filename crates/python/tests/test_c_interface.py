@@ -195,7 +195,7 @@ def test_streams_that_lie(change):
             return capsule
 
     for call in (koel.unique, koel.unique_stream, lambda a: koel.join_stream(a, a, "k")):
-        with pytest.raises(TypeError, match="was read before"):
+        with pytest.raises(TypeError, match="already consumed"):
             call(Odd())
 
 

@@ -98,14 +98,14 @@ def test_mistakes_are_named(error, text, arguments):
 def test_only_text_has_duplicates():
     with pytest.raises(TypeError, match="cast it to Utf8"):
         koel.dedup([1, 2])
-    with pytest.raises(ValueError, match="name its column of text by on"):
+    with pytest.raises(ValueError, match="pass the name of its text column as on"):
         koel.dedup(pa.table({"a": ["x"], "b": ["y"]}))
 
 
 @pytest.mark.parametrize("given", [{"ngram": 5}, {"num_perm": 128}, {"threshold": 0.5}, {"bands": 2}, {"seed": 0}])
 def test_parameters_of_similar_texts_need_near(given):
-    with pytest.raises(ValueError, match="give near=True"):
+    with pytest.raises(ValueError, match="pass near=True"):
         koel.dedup(["a"], **given)
     assert koel.dedup(["a"], near=True, **given).tolist() == [0]
-    with pytest.raises(ValueError, match="is for whole documents, and by is .line.: omit it"):
+    with pytest.raises(ValueError, match="applies only to whole documents, and by is .line.: omit it"):
         koel.dedup(["a"], by="line", **given)

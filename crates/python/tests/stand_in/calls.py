@@ -199,7 +199,7 @@ def test_what_is_refused():
         ((values, "sum"), TypeError, "keys is in the memory of a GPU .CUDA. and x in main memory"),
         ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits.*float32 or float64, such as tensor.float"),
         ((OnGpu(values > 1), "sum"), TypeError, "give one of these types"),
-        ("sum", ValueError, "give .column"),
+        ("sum", ValueError, "pass .column"),
     ]:
         with pytest.raises(error, match=text):
             koel.group_by(keys, {"x": what})
