@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 __version__: str
 
 class ArrowArray(Protocol):
-    """An Arrow column: of polars, pyarrow, pandas with Arrow types, or koel."""
+    """An Arrow column of polars, pyarrow, pandas (with Arrow types) or koel."""
 
     def __arrow_c_array__(self, requested_schema: object | None = ...) -> tuple[object, object]: ...
 
 class ArrowStream(Protocol):
-    """An Arrow column in pieces, or a table, whose columns are the key: of polars, pyarrow, DuckDB."""
+    """A chunked Arrow column, or a table whose columns form the key, of polars, pyarrow or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = ...) -> object: ...
 
 class PandasLike(Protocol):
-    """A Series or an Index of pandas, whose values lie in an array of NumPy."""
+    """A pandas Series or Index that stores its values in a NumPy array."""
 
     def to_numpy(self) -> NDArray[Any]: ...
     @property
@@ -29,34 +29,34 @@ class PandasLike(Protocol):
     def array(self) -> Any: ...
 
 class ArrayLike(Protocol):
-    """An array that NumPy reads, such as a tensor on the CPU."""
+    """An array that NumPy can read, such as a tensor on the CPU."""
 
     def __array__(self) -> NDArray[Any]: ...
 
 class DLPackLike(Protocol):
-    """An array on the CPU with DLPack's interface."""
+    """An array on the CPU that supports DLPack."""
 
     def __dlpack__(self, *, stream: None = ...) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 class CudaDLPack(Protocol):
-    """An array in CUDA memory with DLPack's interface: of PyTorch, CuPy, JAX, or koel."""
+    """An array in CUDA memory that supports DLPack, of PyTorch, CuPy, JAX or koel."""
 
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 class CudaInterface(Protocol):
-    """An array in CUDA memory with CUDA's interface: of Numba and others."""
+    """An array in CUDA memory that supports the CUDA array interface, of Numba and others."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 CudaIntegers: TypeAlias = CudaDLPack | CudaInterface
-"""Integers of 32 or 64 bits in CUDA memory."""
+"""32-bit or 64-bit integers in CUDA memory."""
 CudaNumbers: TypeAlias = CudaDLPack | CudaInterface
-"""Integers or floats of 32 or 64 bits in CUDA memory."""
+"""32-bit or 64-bit integers or floats in CUDA memory."""
 CudaKeys: TypeAlias = CudaIntegers | tuple[CudaIntegers, ...]
-"""Integers in CUDA memory, or a tuple of columns of them with up to 64 bits in all."""
+"""Integers in CUDA memory, or a tuple of integer columns with up to 64 bits in total."""
 
 ArrowLike: TypeAlias = ArrowArray | ArrowStream
 NumpyLike: TypeAlias = NDArray[Any] | list[Any] | range | PandasLike
@@ -122,8 +122,8 @@ class Device:
 
 def devices() -> list[Device]: ...
 
-# Values have the form of the argument: a tuple for a tuple or a table, a Column for an Arrow column, else an array. Row numbers,
-# codes, counts and flags are always arrays.
+# Values have the form of the argument: a tuple for a tuple or a table, a Column for an Arrow column, or an array. Row
+# numbers, codes, counts and flags are always arrays.
 @overload
 def unique(
     a: NumpyLike,
@@ -388,7 +388,7 @@ def kmers(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
 @final
 class Array:
-    """A result in CUDA memory, which `torch.from_dlpack` and `cupy.from_dlpack` use in place."""
+    """A result in CUDA memory. `torch.from_dlpack` and `cupy.from_dlpack` use it in place."""
 
     def __dlpack__(
         self,
@@ -412,7 +412,7 @@ class Array:
 
 @final
 class cuda:
-    """The module `koel.cuda`: memory of koel on an NVIDIA GPU, for arrays that koel uses without a copy."""
+    """The module `koel.cuda`: memory on an NVIDIA GPU for arrays that koel uses without a copy."""
 
     @staticmethod
     def empty(shape: int | Sequence[int], dtype: Any = None, *, device: int = 0) -> Array: ...

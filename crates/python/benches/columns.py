@@ -1,8 +1,8 @@
 """koel compared with NumPy, pandas and polars: milliseconds per call, the minimum of several rounds.
 
-    python benches/columns.py [OPERATION ..]        measures all operations, or only these
+    python benches/columns.py [OPERATION ..]        measures the given operations, or all
 
-All libraries run in one process, in turn. Each one receives and returns its own types. polars is measured with its
+The libraries run in turn, in one process. Each one receives and returns its own types. polars is measured with its
 defaults and, if the operation has the option, with `maintain_order`: the other libraries always keep the order of rows.
 """
 
@@ -20,7 +20,7 @@ SEED = 20261126
 
 
 def columns(rows, kind):
-    """Keys that occur ten times each, in random order; queries, half of which are among them; the distinct keys; values."""
+    """Returns keys with ten rows each on average, queries of which half are hits, the distinct keys, and values."""
     random = np.random.default_rng(SEED)
     distinct = random.integers(-(2**62), 2**62, max(rows // 10, 1))
     keys = random.choice(distinct, rows)

@@ -1,4 +1,4 @@
-"""Calls on CUDA tensors compared with PyTorch, with the results checked: `python benches/cuda.py` on a machine with a GPU."""
+"""Compares koel with PyTorch on CUDA tensors, and checks the results: `python benches/cuda.py` (needs a GPU)."""
 
 import time
 
@@ -8,7 +8,7 @@ import koel
 
 
 def best(call, repeats=7):
-    """The shortest time of a call in milliseconds, synchronised, and its result."""
+    """Returns the shortest time of a call in milliseconds, synchronised, and its result."""
     result = call()
     times = []
     for _ in range(repeats):
@@ -22,7 +22,7 @@ def best(call, repeats=7):
 
 
 def groups(keys, column):
-    """Aggregates of about 2^24 keys in 2^26 rows."""
+    """Aggregates 2^26 rows with about 2^24 distinct keys."""
     rows = len(column)
     ids = torch.randint(1000, (rows,), device="cuda")
     doubles, integers = torch.randn(rows, device="cuda", dtype=torch.float64), torch.arange(rows, device="cuda")
@@ -52,7 +52,7 @@ def groups(keys, column):
 
 
 def in_place(column):
-    """Calls on tensors in a pool of koel, which are not copied."""
+    """Calls on tensors in a koel pool, which are not copied."""
     pool = koel.cuda.pool("torch")
     with torch.cuda.use_mem_pool(pool):
         there = column.clone()
@@ -75,7 +75,7 @@ def in_place(column):
 
 
 def columns_of_keys(column):
-    """Keys of two columns of int32, and functions of the rows of groups."""
+    """Keys of two int32 columns, and the functions that need the group of each row."""
     pair = ((column >> 32).int(), column.int())
     for name, call in (
         ("unique of two int32 columns", lambda: koel.unique(pair)),
@@ -88,7 +88,7 @@ def columns_of_keys(column):
 
 
 def joins(keys):
-    """2^26 left rows, each with one match among 2^24, and lists of four values a key."""
+    """Joins 2^26 left rows with 2^24 distinct keys, and builds a MultiTable with four values per key on average."""
     right = keys[: 1 << 24]
     left = right[torch.randint(1 << 24, (len(keys),), device="cuda")]
     ours, (rows, matches) = best(lambda: koel.join(left, right), 3)
@@ -122,7 +122,7 @@ def main():
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     torch.manual_seed(0)
     rows = 1 << 26
-    # A permutation of 64-bit numbers: an odd multiple of each row.
+    # Distinct 64-bit keys: the row numbers times an odd constant.
     keys = torch.arange(rows, device="cuda") * -7046029254386353131
     values = torch.arange(rows, device="cuda")
     build, table = best(lambda: koel.Table(keys, values), 3)
@@ -152,7 +152,7 @@ def main():
     ours, _ = best(lambda: members.contains(small), 100)
     print(f"Set.contains, 1,000 int64: {ours * 1e3:.0f} us")
     del some, members, small, flags, expected
-    # 2^24 keys, four rows each on average.
+    # 2^24 keys with four rows each on average.
     column = keys[: 1 << 24][torch.randint(1 << 24, (rows,), device="cuda")]
     ours, (values, index, inverse, counts) = best(
         lambda: koel.unique(column, return_index=True, return_inverse=True, return_counts=True), 3

@@ -1,4 +1,4 @@
-"""Calls on CUDA tensors compared with cuDF, with the results checked.
+"""Compares koel with cuDF on CUDA tensors, and checks the results.
 
     pip install torch pylibcudf-cu13 rmm-cu13       # on a machine with a GPU
     python -P benches/cudf.py [joins] [groups]
@@ -18,7 +18,7 @@ POOL = koel.cuda.pool("torch")
 
 
 def median(call):
-    """The median time of a call in milliseconds, synchronised, after one to warm up, and its result."""
+    """Returns the median time of a call in milliseconds, synchronised and after a warm-up call, and its result."""
     result = call()
     times = []
     for _ in range(REPEATS):
@@ -32,13 +32,13 @@ def median(call):
 
 
 def in_pool(*tensors):
-    """Copies in memory of koel, which it uses in place."""
+    """Copies tensors to memory from koel, which it uses in place."""
     with torch.cuda.use_mem_pool(POOL):
         return [tensor.clone() for tensor in tensors]
 
 
 class Interface:
-    """The rows that cuDF returns, for PyTorch."""
+    """A column of row numbers from cuDF, for PyTorch."""
 
     def __init__(self, column):
         self.column = column
@@ -57,7 +57,7 @@ def size(n):
 
 
 def joins():
-    """Inner joins: `n` rows on the right, `n / per key` on the left, and so `n` pairs."""
+    """Inner joins of `n / per_key` left rows with `n` right rows, which have `n` pairs."""
     column = plc.Column.from_cuda_array_interface
     print("| rows on the right | per key | keys | koel, copied | koel, in place | cuDF |")
     print("|---|---|---|---|---|---|", flush=True)
@@ -83,7 +83,7 @@ def joins():
 
 
 def groups():
-    """Distinct keys, codes and aggregates of int64 keys."""
+    """`unique`, `factorize` and `group_by` of int64 keys."""
     column = plc.Column.from_cuda_array_interface
     keep, rules = plc.stream_compaction, (plc.types.NullEquality.EQUAL, plc.types.NanEquality.ALL_EQUAL)
     print("| rows | keys | | koel, ascending | koel, by first occurrence | cuDF |")

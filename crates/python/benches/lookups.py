@@ -1,4 +1,4 @@
-"""Lookups of NumPy arrays: `python benches/lookups.py [device]`. Milliseconds of one call, the median of seven."""
+"""Measures lookups of NumPy arrays, in milliseconds (median of seven): `python benches/lookups.py [device]`."""
 
 import statistics
 import sys

@@ -1,10 +1,11 @@
-"""The time of joins by number of rows in koel, pandas and polars, and the number of different results of 20 equal calls.
+"""Compares koel, pandas and polars: the time of joins by number of rows, and the number of different results of 20 equal
+calls.
 
     pip install matplotlib pandas polars pyarrow
     python examples/one_order.py [plot.png]
 
-Joins a column of orders with a column of customers, prints the times, and plots them if a file is named. Then joins, and
-sums prices by customer, 20 times each.
+Joins a column of orders with a column of customers, prints the times, and plots them if a file is given. Then repeats a
+join, and a sum of prices by customer, 20 times each, and counts the different results.
 """
 
 import hashlib
@@ -22,14 +23,14 @@ RUNS = 20
 
 
 def tables(rows):
-    """The customer of each order, ten orders per customer, and the customers."""
+    """Returns the customer of each order, with ten orders per customer on average, and the customers."""
     random = np.random.default_rng(1)
     customers = random.permutation(np.arange(rows // 10, dtype="int64") * 1_000_003)
     return random.choice(customers, rows), customers
 
 
-def ways(orders, customers):
-    """For each library, a call that returns the row numbers of both sides, as arrays or as columns."""
+def joins(orders, customers):
+    """Returns for each library a call that joins, and returns the row numbers of both sides as arrays or columns."""
     left = pl.DataFrame({"customer": orders}).with_row_index("l")
     right = pl.DataFrame({"customer": customers}).with_row_index("r")
     p_left, p_right = (pd.DataFrame(frame.to_dict(as_series=False)) for frame in (left, right))
@@ -42,7 +43,7 @@ def ways(orders, customers):
 
 
 def groups(orders):
-    """For each library, a call that returns the customers and the sum of their prices."""
+    """Returns for each library a call that returns the customers and the sum of their prices."""
     prices = np.random.default_rng(2).random(len(orders))
     frame = pl.DataFrame({"customer": orders, "price": prices})
     p_frame = pd.DataFrame({"customer": orders, "price": prices})
@@ -61,14 +62,14 @@ def groups(orders):
 
 
 def digest(rows):
-    """A digest of two columns, in the order of their rows and with all of their bits."""
+    """Returns a digest of two columns that depends on every bit and on the order of the rows."""
     columns = rows if isinstance(rows, tuple) else [np.asarray(rows[name]) for name in rows.columns]
     words = [column.view("int64") if column.dtype == "float64" else column.astype("int64") for column in columns]
     return hashlib.sha256(b"".join(word.tobytes() for word in words)).hexdigest()[:12]
 
 
 def least(call, runs=5):
-    """The least seconds of some runs."""
+    """Returns the shortest time of several runs, in seconds."""
     took = []
     for _ in range(runs):
         begin = time.perf_counter()
@@ -80,15 +81,15 @@ def least(call, runs=5):
 def main():
     seconds = {}
     for rows in ROWS:
-        for name, call in ways(*tables(rows)).items():
+        for name, call in joins(*tables(rows)).items():
             seconds.setdefault(name, []).append(least(call))
     print(f"{'rows':24}" + "".join(f"{rows:>12,}" for rows in ROWS))
     for name, took in seconds.items():
         print(f"{name:24}" + "".join(f"{one * 1e3:9.2f} ms" for one in took))
 
     orders, customers = tables(ROWS[-1])
-    for what, calls in (("joins", ways(orders, customers)), ("sums by customer", groups(orders))):
-        print(f"\n{RUNS} {what} of {ROWS[-1]:,} rows: results that differ, in the order of rows or in a bit")
+    for what, calls in (("joins", joins(orders, customers)), ("sums by customer", groups(orders))):
+        print(f"\n{RUNS} {what} of {ROWS[-1]:,} rows: number of different results (order of rows, or any bit)")
         for name, call in calls.items():
             digests = sorted({digest(call()) for _ in range(RUNS)})
             print(f"{name:24}{len(digests):3}: {', '.join(digests[:3])}{' ..' if len(digests) > 3 else ''}")
@@ -102,11 +103,11 @@ def main():
         figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
         for name, took in seconds.items():
             axes.plot(ROWS, [rows / one / 1e6 for rows, one in zip(ROWS, took)], marker="o", label=name)
-        axes.set(xscale="log", xlabel="rows of the left side", ylabel="million rows a second", title="Rows joined, higher is better")
+        axes.set(xscale="log", xlabel="rows of the left side", ylabel="million rows per second", title="Rows joined, higher is better")
         axes.legend()
         axes.grid(alpha=0.3)
         figure.savefig(sys.argv[1], dpi=120)
-        print(f"\ndrawn in {sys.argv[1]}")
+        print(f"\nplotted to {sys.argv[1]}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What all tests share: devices, and whether what is compared with must be there."""
+"""Fixtures and helpers for devices."""
 
 import os
 
@@ -6,12 +6,12 @@ import pytest
 
 import koel
 
-#: Set in CI, where a device that is not there is a failure and no reason to skip: part of its platform's or its own name.
+#: Part of the name of a device or platform. CI sets it, so that a missing device fails the tests and skips none.
 REQUIRED = os.environ.get("KOEL_REQUIRE_OPENCL")
 
 
 def usable():
-    """The ids of devices: the CPU, and those of OpenCL that work."""
+    """The ids of the usable devices."""
     return [device.id for device in koel.devices() if device.refused is None]
 
 
@@ -22,7 +22,7 @@ def koel_device(id):
 
 @pytest.fixture(params=["cpu", "opencl"])
 def device(request):
-    """Each device in turn; of OpenCL's the first whose name has the one that is required in it, or else the first."""
+    """The CPU, then an OpenCL device: the first one that matches `REQUIRED`, or else the first one."""
     if request.param == "cpu":
         return "cpu"
     others = [one for one in usable() if one != "cpu"]

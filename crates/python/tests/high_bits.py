@@ -1,4 +1,4 @@
-"""Keys and values of unsigned integers whose highest bit is set, in all calls, with plain Python as oracle."""
+"""Unsigned keys and values whose highest bit is set, in all calls, compared with plain Python."""
 
 from fractions import Fraction
 
@@ -8,10 +8,10 @@ import koel
 
 
 def check(dtype, given, read, **options):
-    """Checks all calls. `given` makes an argument of an array of NumPy, and `read` an array of NumPy of a result."""
+    """Checks all calls. `given` converts a NumPy array to an argument, `read` converts a result to a NumPy array."""
     top = 1 << (np.iinfo(dtype).bits - 1)
     keys = [top + 5, 3, top, 2 * top - 1, top + 5, 0, top - 1, 3, 2 * top - 1]
-    # One high value a key, so that sums fit.
+    # At most one high value per key, so that sums do not overflow.
     values = [top, 1, 2 * top - 1, top + 7, 5, top + 1, top - 1, 2 * top - 2, 6]
     queries = [2 * top - 1, top - 5, top, 3, 1, top + 5, top + 1, 0]
     column, payload, queried = (given(np.array(numbers, dtype)) for numbers in (keys, values, queries))

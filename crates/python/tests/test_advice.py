@@ -1,4 +1,4 @@
-"""Errors that give advice, and the call that follows it."""
+"""Advice in error messages, and the calls that follow it."""
 
 import os
 from datetime import date
@@ -30,11 +30,11 @@ BATCHES = koel.unique_stream(TABLE, "k")
 
 
 class Sequence:
-    """What is neither an array nor a column."""
+    """An object that is neither an array nor a column."""
 
 
 def rest(of, name):
-    """A struct without its nulls."""
+    """A field of a struct column, as a column. Null structs become null values."""
     return pa.array([one[name] if one else None for one in of.to_pylist()])
 
 

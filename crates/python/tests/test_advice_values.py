@@ -1,4 +1,4 @@
-"""Errors that give advice on values, prepared joins and parameters, and the call that follows it."""
+"""Advice in errors about values, prepared joins and parameters, and the calls that follow it."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ class Unreadable:
 
 
 class OnMetal:
-    """An array of a GPU that koel cannot read."""
+    """An array on a GPU that koel does not support."""
 
     def __dlpack_device__(self):
         return 8, 0
@@ -46,7 +46,7 @@ class Stream:
 
 
 def read_stream():
-    """A stream that was read."""
+    """Returns a stream that was already read."""
     stream = Stream()
     koel.unique(stream)
     return stream

@@ -1,4 +1,4 @@
-"""Arrow in and out: polars, pyarrow, DuckDB and pandas with Arrow's types."""
+"""Arrow columns as arguments and results: polars, pyarrow, DuckDB and pandas with Arrow types."""
 
 import datetime
 import decimal
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import koel
 
-#: Values of each type that Arrow has and NumPy has not, or has otherwise.
+#: Values of Arrow types that NumPy lacks or represents differently, and of some common types.
 VALUES = {
     pa.string(): ["", "a", "plum", "Ærø", "a longer text than twelve bytes", "a longer text than twelve bytez"],
     pa.large_string(): ["", "a", "plum"],
@@ -50,7 +50,7 @@ def test_unique_and_factorize(a):
     assert isinstance(found, koel.Column)
     assert found.to_pylist() == first_seen(values)
     ascending = [value for value in first_seen(values) if value is not None]
-    # Text is in the order of its bytes, which is Python's of code points.
+    # Text is sorted by its UTF-8 bytes, which is the order of code points, as in Python.
     assert koel.unique(a).to_pylist() == sorted(ascending) + [None] * (None in values)
     codes, uniques = koel.factorize(a)
     seen = [value for value in first_seen(values) if value is not None]
@@ -78,7 +78,7 @@ def test_join_isin_and_indexer(data):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
-def test_group_by_is_polars(data, sort, dropna):
+def test_group_by_matches_polars(data, sort, dropna):
     keys = data.draw(arrays(of=pa.string()))
     whole = pa.array([data.draw(st.one_of(st.none(), st.integers(-100, 100))) for _ in range(len(keys))], pa.int64())
     mine, found = koel.group_by(
@@ -95,11 +95,11 @@ def test_group_by_is_polars(data, sort, dropna):
     assert mine.to_pylist() == expected["k"].to_list()
     for name in ("n", "least", "count"):
         assert found[name].to_pylist() == expected[name].to_list()
-    # polars has 0 for the sum of nothing, koel and SQL have null.
+    # An empty sum is 0 in polars, and null in koel and SQL.
     assert [s or 0 for s in found["s"].to_pylist()] == expected["s"].to_list()
 
 
-def test_each_library_gives_and_takes_columns():
+def test_columns_of_each_library():
     text = ["plum", "fig", None, "plum"]
     for column in (
         pl.Series(text),
@@ -115,7 +115,7 @@ def test_each_library_gives_and_takes_columns():
         assert pl.Series(values).cast(pl.String).to_list() == ["plum", "fig"]
         assert np.asarray(values).tolist() == ["plum", "fig"]
     assert koel.factorize(pd.Series([3, None, 3], dtype="Int64"))[0].tolist() == [0, -1, 0]
-    # NumPy columns in, NumPy columns out.
+    # pandas columns of NumPy values.
     for column in (pd.Series([3, 1, 3]), pd.Index([3, 1, 3])):
         assert koel.factorize(column)[0].tolist() == [0, 1, 0]
 
@@ -130,7 +130,7 @@ def test_tables_are_keys_of_several_columns():
     assert rows["a"].to_list() == frame["a"].to_list()
 
 
-def test_a_column_is_read_by_others():
+def test_other_libraries_read_columns():
     column = koel.unique(pa.array([3, 1, 3]))
     assert len(column) == 2 and column[-1] == 3 and column[0] == 1
     with pytest.raises(IndexError, match="column of 2"):
@@ -141,7 +141,7 @@ def test_a_column_is_read_by_others():
     assert "2 Int64" in repr(column)
 
 
-def test_what_arrow_has_and_keys_cannot_be():
+def test_unsupported_types_are_rejected():
     with pytest.raises(TypeError, match="List"):
         koel.unique(pa.array([[1], [2]]))
     with pytest.raises(TypeError, match="column"):
@@ -164,7 +164,7 @@ def test_extension_types_are_compared():
             koel.join_stream(frame(one), frame(other), "k")
         with pytest.raises(TypeError, match="pandas.*: convert both"):
             koel.PreparedJoin(frame(other), "k").join_stream(frame(one))
-    # Columns of one extension type, and those without values.
+    # Columns of the same extension type, and columns without values.
     assert koel.join(months, months[1:])[0].tolist() == [1]
     assert koel.isin(left, left[:1]).tolist() == [True, False]
     assert koel.isin(months, []).tolist() == koel.isin(months, [None]).tolist() == [False, False]

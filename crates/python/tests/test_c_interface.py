@@ -1,4 +1,4 @@
-"""Structures of the Arrow C data interface that are not what they say: an error that `except Exception` catches."""
+"""Invalid structures of the Arrow C data interface: errors that `except Exception` catches, not panics."""
 
 import ctypes as c
 
@@ -53,8 +53,8 @@ pointer = c.pythonapi.PyCapsule_GetPointer
 pointer.restype, pointer.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
 
 
-class Lying:
-    """An Arrow array whose structures say something else until they are released, which their library does by what they say."""
+class Modified:
+    """An Arrow array with modified structures, which are restored before their library releases them."""
 
     def __init__(self, array, change):
         self.array, self.change, self.kept = array, change, []
@@ -69,19 +69,19 @@ class Lying:
         KEPT.append(self)
         return capsules
 
-    def released(self, of, truth):
-        """A callback that tells the truth again, and releases then."""
+    def released(self, of, original):
+        """A release callback that restores the original structure first."""
         release = c.CFUNCTYPE(None, c.POINTER(of))
 
         def callback(struct):
-            c.memmove(struct, truth, len(truth))
+            c.memmove(struct, original, len(original))
             release(struct[0].release)(struct)
 
         self.kept.append(release(callback))
         return c.cast(self.kept[-1], c.c_void_p).value
 
 
-#: Callbacks may be called after their object was deleted.
+#: Keeps the callbacks alive: Arrow may call them after their object was deleted.
 KEPT = []
 
 
@@ -104,7 +104,7 @@ WORDS = pa.array(["a", "b", "a"]).dictionary_encode()
 VIEWS = pa.array(["a text that is longer than twelve", "b"], pa.string_view())
 NONE = c.POINTER(c.c_void_p)()
 
-LIES = [
+INVALID = [
     (NUMBERS, of_schema(release=None), "released"),
     (NUMBERS, of_array(release=None), "released"),
     (NUMBERS, of_schema(format=None), "no format"),
@@ -148,22 +148,22 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize(("array", "change", "words"), LIES)
-def test_structures_that_lie(array, change, words):
+@pytest.mark.parametrize(("array", "change", "words"), INVALID)
+def test_invalid_structures_are_rejected(array, change, words):
     calls = [koel.unique, lambda a: koel.join(a, NUMBERS), lambda a: koel.group_by(a, {}), koel.Set]
     calls += [lambda a: list(koel.unique_stream(a)), lambda a: list(koel.join_stream(a, a, "k"))]
     for call in calls:
         with pytest.raises((TypeError, koel.KoelError), match=words):
-            call(Lying(array, change))
+            call(Modified(array, change))
 
 
-def test_offsets_are_as_they_were():
-    """The test above wrote into an array that pyarrow owns."""
+def test_offsets_are_restored():
+    """Undoes the change of the test above to the offsets of `TEXT`."""
     c.cast(TEXT.buffers()[1].address, c.POINTER(c.c_int32))[3] = 2
     assert TEXT.to_pylist() == ["a", "b", None]
 
 
-def test_capsules_that_are_none():
+def test_objects_that_are_not_capsules_are_rejected():
     class Odd:
         def __init__(self, made):
             self.made = made
@@ -179,7 +179,7 @@ def test_capsules_that_are_none():
             koel.unique(Odd(made))
     with pytest.raises(TypeError, match="sensor is off"):
         koel.unique(Odd(fails))
-    # An array is moved out of its capsule.
+    # The first call takes the array out of its capsule.
     capsules = NUMBERS.__arrow_c_array__()
     assert koel.unique(Odd(capsules)).to_pylist() == [1, 2, 3]
     with pytest.raises(TypeError, match="released"):
@@ -187,7 +187,7 @@ def test_capsules_that_are_none():
 
 
 @pytest.mark.parametrize("change", ["release", "get_schema", "get_next"])
-def test_streams_that_lie(change):
+def test_streams_without_callbacks_are_rejected(change):
     class Odd:
         def __arrow_c_stream__(self, requested_schema=None):
             capsule = pa.chunked_array([ROWS]).__arrow_c_stream__()
@@ -199,8 +199,8 @@ def test_streams_that_lie(change):
             call(Odd())
 
 
-def test_errors_of_a_stream_without_words():
-    """A code and no text."""
+def test_stream_errors_without_a_message():
+    """The stream returns an error code, but no message."""
     next_batch = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p)(lambda stream, out: 5)
 
     class Odd:
@@ -216,7 +216,7 @@ def test_errors_of_a_stream_without_words():
         list(koel.unique_stream(Odd()))
 
 
-def test_structs_that_are_null_are_no_rows():
+def test_null_structs_are_rejected_as_rows():
     table = pa.chunked_array([pa.array([{"k": 1}, None])])
     with pytest.raises(TypeError, match="null"):
         koel.unique(table)

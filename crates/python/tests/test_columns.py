@@ -1,4 +1,4 @@
-"""unique, factorize, isin, get_indexer, join and group_by against NumPy and pandas: values, dtypes and order."""
+"""unique, factorize, isin, get_indexer, join and group_by compared with NumPy and pandas: values, dtypes and order."""
 
 import datetime
 
@@ -17,11 +17,11 @@ DTYPES += ["datetime64[D]", "datetime64[s]", "datetime64[ms]", "datetime64[us]",
 
 @st.composite
 def columns(draw, dtypes=DTYPES, dtype=None):
-    """A column of few values and many, some of them special, perhaps strided or read-only."""
+    """A column with few or many distinct values, some of them special; possibly strided or read-only."""
     dtype = np.dtype(dtype or draw(st.sampled_from(dtypes)))
     rows = draw(st.integers(0, 80))
     if dtype.kind in "Mm":
-        # Years of which pandas knows all units.
+        # Small numbers, which pandas can represent in every unit.
         words = draw(hnp.arrays("int64", rows, elements=st.integers(-3, 3)))
         words = np.where(draw(hnp.arrays("bool", rows)), words, np.iinfo("int64").min)
         found = words.view(dtype)
@@ -41,7 +41,7 @@ def columns(draw, dtypes=DTYPES, dtype=None):
 
 
 def same(mine, other):
-    """Equal in dtype, length and value; NaN is NaN, NaT is NaT, and -0 is 0."""
+    """Checks that dtypes, lengths and values are equal; NaN equals NaN, NaT equals NaT, and -0 equals 0."""
     assert mine.dtype == other.dtype, (mine.dtype, other.dtype)
     np.testing.assert_array_equal(mine, other)
 
@@ -52,7 +52,7 @@ def rows(numbers):
 
 @settings(max_examples=300, deadline=None)
 @given(columns())
-def test_unique_is_numpys(a):
+def test_unique_matches_numpy(a):
     expected = np.unique(a, return_index=True, return_inverse=True, return_counts=True)
     found = koel.unique(a, return_index=True, return_inverse=True, return_counts=True)
     assert len(found) == 4
@@ -65,8 +65,8 @@ def test_unique_is_numpys(a):
 
 @settings(max_examples=300, deadline=None)
 @given(columns())
-def test_unique_by_first_appearance_is_pandas(a):
-    # pandas has no half floats there.
+def test_unique_by_first_occurrence_matches_pandas(a):
+    # pandas.unique does not support float16.
     as_pandas = a.astype("float32") if a.dtype == "float16" else a
     expected = pd.unique(pd.Series(as_pandas, dtype=as_pandas.dtype if as_pandas.dtype.kind not in "Mm" else None))
     found = koel.unique(a, sorted=False)
@@ -76,7 +76,7 @@ def test_unique_by_first_appearance_is_pandas(a):
 
 @settings(max_examples=300, deadline=None)
 @given(columns(), st.booleans(), st.booleans())
-def test_factorize_is_pandas(a, sort, sentinel):
+def test_factorize_matches_pandas(a, sort, sentinel):
     as_pandas = a.astype("float32") if a.dtype == "float16" else a
     if as_pandas.dtype.kind in "Mm":
         as_pandas = as_pandas.astype(as_pandas.dtype.str.split("[")[0] + "[ns]")
@@ -89,7 +89,7 @@ def test_factorize_is_pandas(a, sort, sentinel):
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_isin_is_pandas(data):
+def test_isin_matches_pandas(data):
     dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype != "float16"]))
     a, values = data.draw(columns(dtype=dtype)), data.draw(columns(dtype=dtype))
     same(koel.isin(a, values), pd.Series(a).isin(pd.Series(values)).to_numpy())
@@ -97,7 +97,7 @@ def test_isin_is_pandas(data):
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_get_indexer_is_pandas(data):
+def test_get_indexer_matches_pandas(data):
     dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "bool")]))
     index, keys = np.unique(data.draw(columns(dtype=dtype))), data.draw(columns(dtype=dtype))
     index = index[np.array(data.draw(st.permutations(range(len(index)))), dtype="int64")]
@@ -105,25 +105,25 @@ def test_get_indexer_is_pandas(data):
 
 
 def merged(left, right, how):
-    """The rows of pandas' merge, -1 where a side has none."""
+    """The row numbers of pandas.merge; -1 for a missing row."""
     left = pd.DataFrame({"k": left, "l": np.arange(len(left))})
     right = pd.DataFrame({"k": right, "r": np.arange(len(right))})
     found = left.merge(right, on="k", how=how)
     if how == "inner":
-        # "Preserve the order of the left keys": which pandas 2.3 does not where both sides have a NaT more than once.
+        # pandas documents the order of the left keys, but 2.3 violates it if both sides have several NaT.
         found = found.sort_values(["l", "r"])
     return [rows(found[side].fillna(-1)) for side in "lr"]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_join_is_pandas(data):
+def test_join_matches_pandas(data):
     dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "bool")]))
     left, right = data.draw(columns(dtype=dtype)), data.draw(columns(dtype=dtype))
     for how in ("inner", "left", "right"):
         for mine, other in zip(koel.join(left, right, how), merged(left, right, how)):
             same(mine, other)
-    # pandas sorts an outer join by key; the pairs are the same.
+    # pandas sorts outer joins by key, so only the pairs are compared.
     pairs = [sorted(zip(*found)) for found in (koel.join(left, right, "outer"), merged(left, right, "outer"))]
     assert pairs[0] == pairs[1]
     there = pd.Series(left).isin(pd.Series(right)).to_numpy()
@@ -133,7 +133,7 @@ def test_join_is_pandas(data):
         assert none is None
 
 
-def test_nulls_equal_nothing_if_that_is_asked_for():
+def test_join_without_equal_nulls():
     left, right = np.array(["NaT", "2020-01-01"], "M8[s]"), np.array(["NaT"], "M8[s]")
     assert koel.join(left, right)[0].tolist() == [0]
     assert koel.join(left, right, nulls_equal=False)[0].tolist() == []
@@ -142,11 +142,11 @@ def test_nulls_equal_nothing_if_that_is_asked_for():
 
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
-def test_group_by_is_pandas(data, sort, dropna):
+def test_group_by_matches_pandas(data, sort, dropna):
     dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "timedelta64[h]", "datetime64[D]")]))
     keys = data.draw(columns(dtype=dtype))
     whole = data.draw(hnp.arrays("int64", len(keys), elements=st.integers(-(2**40), 2**40)))
-    # Whole numbers, of which sums are exact in any order.
+    # Multiples of 0.5, whose sums are exact in any order.
     real = data.draw(hnp.arrays("float64", len(keys), elements=st.sampled_from([1.0, -2.0, 4.5, np.nan])))
     found_keys, found = koel.group_by(
         keys,
@@ -209,7 +209,7 @@ def test_text_of_numpy_and_lists():
         assert (codes.tolist(), values.tolist()) == ([0, 1, 0], ["plum", "fig"])
         assert koel.unique(text).tolist() == ["fig", "plum"]
         assert koel.isin(text, ["fig"]).tolist() == [False, True, False]
-    # None among objects is missing, as in pandas.
+    # None in an object array is a missing value, as in pandas.
     assert koel.factorize(np.array(["a", None, "a"], object))[0].tolist() == [0, -1, 0]
 
 
@@ -228,7 +228,7 @@ def test_text_of_numpy_and_lists():
         (np.zeros(2, [("a", "i4")]), TypeError, "dtype"),
     ],
 )
-def test_what_is_refused_is_told(bad, error, words):
+def test_unsupported_arrays_are_rejected(bad, error, words):
     for call in (koel.unique, koel.factorize, lambda a: koel.isin(a, [1]), lambda a: koel.join([1], a)):
         with pytest.raises(error, match=words):
             call(bad)
@@ -269,7 +269,7 @@ def test_a_timestamp_of_another_zone_is_the_same_moment():
     assert koel.unique([datetime.datetime(2020, 1, 1)] * 2).tolist() == [datetime.datetime(2020, 1, 1)]
 
 
-def test_sides_without_values_have_the_other_sides_type():
+def test_a_side_without_values_takes_the_type_of_the_other():
     text = ["a", "b"]
     for a in ([1, 2], text, np.array([1.5, 2.5]), np.array([0, 1], "M8[s]")):
         assert koel.isin(a, []).tolist() == koel.isin(a, [None]).tolist() == [False, False]
@@ -278,11 +278,11 @@ def test_sides_without_values_have_the_other_sides_type():
         for empty in (pd.Categorical([]), pd.Series(pd.Categorical([None])), pd.Categorical([None], categories=["x"])):
             assert koel.isin(a, empty).tolist() == koel.isin(a, pd.Series([None])).tolist() == [False, False]
             assert koel.join(a, empty)[0].tolist() == []
-    # A column of pandas without values is one of NaN.
+    # A pandas column without values has only NaN.
     assert [rows.tolist() for rows in koel.join(pd.Series([None, None], dtype="float64"), text, "left")] == [[0, 1], [-1, -1]]
 
 
-def test_text_of_fixed_width_ends_in_zeros_that_are_none_of_its_own():
+def test_padding_of_fixed_width_text_is_ignored():
     for kind in ("U", "S"):
         text = np.array(["a", "ab", "a\0b", "a", ""], kind)
         assert koel.unique(text, sorted=False).tolist() == text[[0, 1, 2, 4]].tolist()
@@ -305,14 +305,14 @@ def test_objects_of_one_type():
         koel.unique(np.array([naive, aware], object))
 
 
-def test_frames_of_pandas_are_their_columns_and_not_their_index():
+def test_the_index_of_a_pandas_frame_is_ignored():
     import pyarrow as pa
 
     frame = pd.DataFrame({"a": [1, 1, 2, 1], "b": ["x", "x", "y", "y"]})
     (a,) = koel.unique(frame[["a"]].iloc[[0, 1, 3]])
     assert a.tolist() == [1]
     a, b = koel.unique(frame.iloc[[0, 1, 3]], sorted=False)
-    # Text is Arrow's since pandas 3.
+    # pandas 3 stores text in Arrow arrays.
     texts = pa.array(b).to_pylist()
     assert (a.tolist(), texts) == ([1, 1], ["x", "y"])
 
@@ -345,13 +345,13 @@ def test_dates_beyond_seconds_are_refused():
             koel.unique(np.array([0, 2**57], dtype))
 
 
-def test_no_columns_at_all():
+def test_objects_that_are_not_columns_are_rejected():
     for none in (None, "text", b"text", 3, {1, 2}):
         with pytest.raises((TypeError, ValueError)):
             koel.unique(none)
 
 
-def test_a_join_that_no_column_holds_is_refused_at_once():
+def test_a_join_with_too_many_rows_is_rejected_immediately():
     many = np.zeros(1 << 20, "u1")
     with pytest.raises(ValueError, match="1099511627776 is too many rows of a join"):
         koel.join(many, many)

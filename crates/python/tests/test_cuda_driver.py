@@ -1,4 +1,4 @@
-"""CUDA drivers that do not work, and calls on a stand-in for one that does (tests/stand_in), in processes of their own."""
+"""CUDA drivers that do not work, and calls on a fake driver that does (tests/stand_in), each in a separate process."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import koel
 
 STAND_IN = Path(__file__).parent / "stand_in"
 
-# On OpenCL for CPUs, device memory is memory of the host.
+# The stand-in needs an OpenCL device whose memory is host memory.
 REQUIRED = os.environ.get("KOEL_REQUIRE_OPENCL")
 
 pytestmark = [
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """Compiles the stand-in with some options, and returns its path."""
+    """A function that compiles the stand-in with the given options, and returns its path."""
     folder = tmp_path_factory.mktemp("driver")
 
     def compile(*options):
@@ -38,7 +38,7 @@ def compiled(tmp_path_factory):
 
 
 def run(*arguments, **variables):
-    """The exit status and the output of Python with these arguments."""
+    """Runs Python with these arguments, and returns its exit status and output."""
     done = subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, **variables},
@@ -51,7 +51,7 @@ def run(*arguments, **variables):
     return done.returncode, done.stdout
 
 
-# The driver is opened at the first call; later calls have the same error.
+# The first call opens the driver; later calls raise the same error.
 REFUSED = """
 import koel, numpy
 from calls import OnGpu

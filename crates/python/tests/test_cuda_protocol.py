@@ -1,4 +1,4 @@
-"""CUDA arrays as arguments, without a GPU: what is refused before a driver is needed, by producers that ctypes makes."""
+"""CUDA arrays as arguments, without a GPU: errors that are raised before the driver is used."""
 
 import ctypes
 import gc
@@ -32,7 +32,7 @@ class Tensor(ctypes.Structure):
 
 
 class Producer:
-    """An array that says that it is in CUDA memory. Its address is never read."""
+    """An array that claims to be in CUDA memory. Its address is never read."""
 
     def __init__(self, shape=(4,), strides=None, dtype=(0, 64, 1), device=(2, 0), inside=None, name=b"dltensor"):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)
@@ -63,15 +63,15 @@ BAD = [
     (Producer(strides=(-1,)), ValueError, "stride of -8 bytes"),
     (Producer(strides=(0,)), ValueError, "stride of 0 bytes"),
     (Producer(shape=(2**32,)), ValueError, "in parts"),
-    (Producer(dtype=(2, 64, 1)), TypeError, "give integers"),
-    (Producer(dtype=(0, 64, 2)), TypeError, "give integers"),
-    (Producer(dtype=(0, 8, 1)), TypeError, "integers of 8 bits"),
-    (Producer(name=b"used_dltensor"), TypeError, "no unused DLPack capsule"),
+    (Producer(dtype=(2, 64, 1)), TypeError, "pass integers"),
+    (Producer(dtype=(0, 64, 2)), TypeError, "pass integers"),
+    (Producer(dtype=(0, 8, 1)), TypeError, "8-bit integers"),
+    (Producer(name=b"used_dltensor"), TypeError, "not an unused DLPack capsule"),
     (Producer(inside=(1, 0)), TypeError, "device type 1"),
     (Interface(shape=(2, 2)), ValueError, "2 dimensions"),
     (Interface(strides=(-8,)), ValueError, "stride of -8 bytes"),
-    (Interface(typestr="<f4"), TypeError, "give integers"),
-    (Interface(typestr="<i2"), TypeError, "integers of 16 bits"),
+    (Interface(typestr="<f4"), TypeError, "pass integers"),
+    (Interface(typestr="<i2"), TypeError, "16-bit integers"),
     (Interface(typestr=">i8"), TypeError, "big-endian"),
     (Interface(mask=object()), TypeError, "mask"),
     (Interface(data=...), TypeError, "no data"),
@@ -106,17 +106,17 @@ def test_arrays_that_are_refused(array, error, text):
 @pytest.mark.parametrize("array", [Producer(), Producer(strides=(2,)), Producer(shape=(0,)), Interface()])
 def test_a_table_on_the_cpu_does_not_take_arrays_of_a_gpu(array):
     for call in (TABLE.lookup, TABLE.contains, koel.Set([1], device="cpu").contains):
-        with pytest.raises(TypeError, match="keys is in the memory of a GPU.*table is on cpu"):
+        with pytest.raises(TypeError, match="keys is in GPU memory.*table is on cpu"):
             call(array)
 
 
-def test_arrays_of_both_memories_are_refused_by_name():
+def test_arrays_in_different_memories_are_rejected_by_name():
     gpu, host = Producer(), np.arange(4)
     for call, text in [
-        (lambda: koel.Table(gpu, host), "keys is in the memory of a GPU .CUDA. and values in main memory"),
-        (lambda: koel.Table(host, gpu), "values is in the memory of a GPU .CUDA. and keys in main memory"),
-        (lambda: koel.isin(gpu, host), "a is in the memory of a GPU .CUDA. and values in main memory"),
-        (lambda: koel.isin(host, gpu), "values is in the memory of a GPU .CUDA. and a in main memory"),
+        (lambda: koel.Table(gpu, host), "keys is in GPU memory .CUDA. and values is in main memory"),
+        (lambda: koel.Table(host, gpu), "values is in GPU memory .CUDA. and keys is in main memory"),
+        (lambda: koel.isin(gpu, host), "a is in GPU memory .CUDA. and values is in main memory"),
+        (lambda: koel.isin(host, gpu), "values is in GPU memory .CUDA. and a is in main memory"),
     ]:
         with pytest.raises(TypeError, match=text):
             call()
@@ -146,9 +146,9 @@ def test_kernel_maps_and_voxels_refuse_other_shapes_and_types():
         koel.neighbours(Producer(shape=(4, 4), dtype=integers))
 
 
-def test_a_tensor_of_another_device_than_the_current_one_is_read_by_its_other_protocol():
+def test_tensors_on_other_devices_are_read_through_the_cuda_array_interface():
     class Elsewhere(Producer, Interface):
-        """As PyTorch, which exports only tensors of the current device by DLPack."""
+        """Like PyTorch, which exports only tensors on the current device through DLPack."""
 
         def __init__(self):
             Producer.__init__(self)

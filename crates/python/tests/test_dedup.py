@@ -1,4 +1,4 @@
-"""Duplicate texts: equal ones against a dict, similar ones against exact Jaccard similarity, lines, errors."""
+"""dedup: equal texts compared with a dict, similar texts with their exact Jaccard similarity, lines, errors."""
 
 import random
 
@@ -14,14 +14,14 @@ WORDS = [f"w{i}" for i in range(2000)]
 
 
 def kept_rows(texts):
-    """The first row of each text."""
+    """The first row with the text of each row."""
     seen = {}
     return [row if text is None else seen.setdefault(text, row) for row, text in enumerate(texts)]
 
 
 @pytest.mark.parametrize("form", [list, pa.array, pl.Series, lambda texts: pd.Series(texts, dtype="string")])
 @pytest.mark.parametrize("device", ["cpu", "auto"])
-def test_equal_texts_are_those_of_a_dict(form, device):
+def test_equal_texts_match_a_dict(form, device):
     draw = random.Random(1)
     texts = [draw.choice([None, "", *WORDS[:300]]) for _ in range(20_000)]
     found = koel.dedup(form(texts), device=device)
@@ -56,11 +56,11 @@ def test_similar_texts_are_found():
         a, b = shingles(texts[row]), shingles(texts[200 + row])
         assert len(a & b) / len(a | b) > 0.88
     assert found[:200].tolist() == list(range(200))
-    # No others are similar. Nine bands miss a few pairs.
+    # No other texts are similar. Nine bands miss a few pairs.
     assert all(found[200 + row] in (row, 200 + row) for row in range(200))
     assert (found[200:] < 200).mean() > 0.9
     assert (koel.dedup(texts, near=True, bands=20)[200:] < 200).mean() > 0.97
-    # Equal signatures are an estimate too, but most pairs have different ones.
+    # The threshold compares signatures, which are estimates. Those of most pairs differ.
     assert (koel.dedup(texts, near=True, threshold=1.0)[200:] < 200).mean() < 0.05
 
 
@@ -90,12 +90,12 @@ def test_lines_and_paragraphs_are_removed(by):
         (KeyError, "body", {"on": "body"}),
     ],
 )
-def test_mistakes_are_named(error, text, arguments):
+def test_invalid_arguments_are_rejected(error, text, arguments):
     with pytest.raises(error, match=text):
         koel.dedup(["a"], **arguments)
 
 
-def test_only_text_has_duplicates():
+def test_only_text_is_accepted():
     with pytest.raises(TypeError, match="cast it to Utf8"):
         koel.dedup([1, 2])
     with pytest.raises(ValueError, match="pass the name of its text column as on"):

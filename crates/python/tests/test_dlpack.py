@@ -1,4 +1,4 @@
-"""Arrays in main memory that have only DLPack, and arrays of PyOpenCL, in all functions and classes."""
+"""Arrays in main memory that support only DLPack, and PyOpenCL arrays, in all functions and classes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import koel
 
 
 class OnlyDLPack:
-    """A tensor on the CPU without any other protocol."""
+    """A tensor on the CPU that supports no other protocol."""
 
     def __init__(self, array):
         self.array = array
@@ -71,7 +71,7 @@ def test_tensors_on_the_cpu(call):
 
 
 class Array:
-    """As that of pyopencl.array, which has the length and the items of a sequence."""
+    """Like pyopencl.array.Array, which is also a sequence."""
 
     def __init__(self, array):
         self.array, self.dtype, self.shape = array, array.dtype, array.shape

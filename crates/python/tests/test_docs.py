@@ -1,4 +1,4 @@
-"""The examples of all docstrings, of the README and of the guide, and that each name is documented and typed."""
+"""Runs the examples of all docstrings, READMEs and guides, and checks that each name is documented and typed."""
 
 import doctest
 import inspect
@@ -15,14 +15,14 @@ NAMES = [name for name in dir(koel) if not name.startswith("_") and name != "koe
 
 
 def documented():
-    """All that has a docstring: functions, classes and their methods."""
+    """Yields the public functions, classes and methods with their names."""
     for name in NAMES:
         found = getattr(koel, name)
         yield name, found
         if inspect.isclass(found) and not issubclass(found, Exception):
             for method, of in vars(found).items():
                 if not method.startswith("_"):
-                    # What a class has without an object is behind a descriptor.
+                    # The function of a static method is behind a descriptor.
                     yield f"{name}.{method}", of.__func__ if isinstance(of, staticmethod) else of
 
 

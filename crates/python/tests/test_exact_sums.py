@@ -1,4 +1,4 @@
-"""Sums and means of floats and decimals: those of math.fsum and fractions.Fraction, in any order of rows."""
+"""Sums and means of floats and decimals equal math.fsum and fractions.Fraction, in any order of rows."""
 
 import math
 from decimal import Decimal
@@ -22,12 +22,12 @@ def doubles(kind):
         return np.round(random.uniform(0, 1e5, ROWS), 2)
     if kind == "two sizes":
         return np.where(random.random(ROWS) < 0.5, random.normal(size=ROWS) * 1e-30, random.normal(size=ROWS) * 1e30)
-    # Of every exponent, subnormal numbers among them; no infinity and no NaN.
+    # All exponents, including subnormal numbers; neither infinity nor NaN.
     bits = random.integers(0, 2**64, ROWS, np.uint64)
     bits = np.where((bits >> np.uint64(52)) & np.uint64(0x7FF) == 0x7FF, bits & np.uint64(0x000FFFFFFFFFFFFF), bits)
     values = bits.view(np.float64)
     if kind == "cancels":
-        # What is left of a group is much smaller than its values.
+        # The sum of a group is much smaller than its values.
         half = values[: ROWS // 2]
         values = np.concatenate([half, -half])
         values[::1000] = 1e-300
@@ -35,7 +35,7 @@ def doubles(kind):
 
 
 def fsum(values):
-    """math.fsum, which raises an error where a sum is beyond the largest double or passes it on the way."""
+    """Like math.fsum, which raises an error if the sum, or a partial sum, exceeds the largest double."""
     try:
         return math.fsum(values)
     except OverflowError:
@@ -74,7 +74,7 @@ def test_sums_and_means_are_exact(kind, device):
 @pytest.mark.parametrize("limit", [None, "1Mi"])
 @pytest.mark.parametrize("kind", ["prices", "two sizes", "cancels"])
 def test_streams_have_the_same_sums(kind, limit):
-    # More than the limit.
+    # Larger than the limit.
     values = np.tile(doubles(kind), 20)
     keys = np.arange(len(values)) % 20_000
     _, expected = koel.group_by(keys, {"sum": (values, "sum"), "mean": (values, "mean")})
@@ -95,7 +95,7 @@ def test_ten_million_equal_values(device):
     assert (found["sum"].tolist(), found["mean"].tolist()) == ([float(exact)], [0.1])
 
 
-def test_float32_is_added_up_as_float64():
+def test_float32_is_summed_as_float64():
     values = np.float32([1e8, 1, -1e8, 0.1])
     _, found = koel.group_by(np.zeros(4, int), {"sum": (values, "sum")})
     assert found["sum"].tolist() == [math.fsum(values.tolist())]
@@ -120,7 +120,7 @@ def test_special_values(values, expected, device):
 
 @pytest.mark.parametrize("limit", [None, "1Mi"])
 def test_means_of_decimals_are_rounded_once(limit):
-    # Of the two roundings of a quotient by the unit and one by the count, the last digit was one off.
+    # Regression: rounding after dividing by the scale, and again after dividing by the count, changed the last digit.
     values = pa.array([Decimal("14681.79")] + [Decimal("0.00")] * 293_586, pa.decimal128(15, 2))
     table = pa.table({"k": np.zeros(len(values), int), "v": values})
     found = koel.group_by_stream(table, "k", {"mean": ("v", "mean")}, memory_limit=limit)

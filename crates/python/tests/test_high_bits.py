@@ -1,4 +1,4 @@
-"""The highest bit of unsigned keys and values, in arrays of NumPy."""
+"""Unsigned keys and values whose highest bit is set, in NumPy arrays."""
 
 import numpy as np
 import pytest

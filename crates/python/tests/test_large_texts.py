@@ -1,4 +1,4 @@
-"""Texts of more than 2 GiB, for which offsets of 32 bits are too narrow: the right rows, or an error with advice."""
+"""Texts of more than 2 GiB, for which 32-bit offsets are too narrow: correct rows, or an error with advice."""
 
 import os
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not FULL, reason="slow: takes 8 GB of memory (KO
 
 @pytest.fixture(scope="module")
 def column():
-    """`ROWS` distinct texts in pieces, 2.3 GB in all."""
+    """`ROWS` distinct texts in chunks, 2.3 GB in total."""
 
     def piece(start):
         data = np.full((1000, WIDTH), ord("x"), np.uint8)
@@ -30,7 +30,7 @@ def column():
 
 
 def check(texts):
-    """Whether these are the texts of all rows, in order."""
+    """Checks that these are the texts of all rows, in order."""
     texts = texts.to_pyarrow()
     assert texts.type == pa.large_string() and len(texts) == ROWS
     assert [int(texts[row].as_py()[:6]) for row in SOME] == SOME

@@ -1,4 +1,4 @@
-"""Little memory: each function in a process of its own, under limits of address space of a few MB more than it has."""
+"""Runs each function in a separate process with a limited address space."""
 
 import subprocess
 import sys
@@ -67,22 +67,22 @@ def run(call, more):
     resource.setrlimit(resource.RLIMIT_AS, (used + int(more * 2**20), resource.RLIM_INFINITY))
     try:
         eval(call)
-        said = "done"
+        outcome = "done"
     except MemoryError:
-        said = "MemoryError"
+        outcome = "MemoryError"
     except koel.DeviceError as error:
-        said = "threads" if "threads" in str(error) else str(error)
+        outcome = "threads" if "threads" in str(error) else str(error)
     except Exception as error:
-        # Of pyarrow.
-        said = "MemoryError" if "malloc" in str(error) or "realloc" in str(error) else repr(error)
+        # pyarrow's error for a failed allocation.
+        outcome = "MemoryError" if "malloc" in str(error) or "realloc" in str(error) else repr(error)
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-    print(said, flush=True)
+    print(outcome, flush=True)
 """
 
-#: MB beyond what the process has. Each is tried in a process of its own, because freed memory may stay with a process.
+#: How much the address space may grow, in MB. Each limit has its own process, because freed memory may be retained.
 LIMITS = [0, 2, 8, 16, 32, 48, 64, 80, 96, 128, 192, 256, 2000]
 
-#: A fork for each limit: all have the same memory at the start.
+#: Forks one child per limit, so that all of them start with the same memory.
 FORKS = """
 import os
 for more in map(float, sys.argv[2:]):
@@ -98,7 +98,7 @@ for more in map(float, sys.argv[2:]):
 """
 
 
-def said(call, limits, **environment):
+def outcomes(call, limits):
     script = PREPARE + LIMITED + FORKS
     command = [sys.executable, "-c", script, call, *map(str, limits)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -108,12 +108,12 @@ def said(call, limits, **environment):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_shortage_of_memory_is_an_error(name):
-    lines, stderr = said(CALLS[name], LIMITS)
+def test_running_out_of_memory_is_an_error(name):
+    lines, stderr = outcomes(CALLS[name], LIMITS)
     assert len(lines) == len(LIMITS)
     for limit, line in zip(LIMITS, lines):
         assert line in ("done", "MemoryError", "threads"), f"{name} with {limit} MB: {line}\n{stderr}"
-    # With little there is not enough for anything, and with much the call works.
+    # With the smallest limit calls must fail, and with the largest limit they must succeed.
     assert lines[0] != "done" or name in ("Column", "Table.items")
     assert lines[-1] == "done" or name == "join_large", lines
 
@@ -144,8 +144,8 @@ before = status("VmRSS")
     ],
     ids=["unique", "group_by", "join"],
 )
-def test_many_columns_take_no_more_than_the_limit_and_60_mb(call):
-    """memory_limit is a promise about the process."""
+def test_many_columns_stay_within_the_limit_plus_60_mb(call):
+    """memory_limit bounds the memory of the whole process."""
     code = f"{MANY_COLUMNS}\nassert sum(map(len, {call})) == ROWS\nprint(status('VmHWM') - before)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Lists and arrays of objects: exactly these values, or an error that says what to give."""
+"""Lists and object arrays: values are kept exactly, or an error says what to pass instead."""
 
 import array
 import collections
@@ -22,7 +22,7 @@ def codes(values):
     return koel.factorize(values)[0].tolist()
 
 
-def test_values_stay_what_they_are():
+def test_values_are_kept_exactly():
     assert codes(["a", NAN, "nan"]) == [0, -1, 1]
     assert codes(["a", None, "None", pd.NA, "<NA>"]) == [0, -1, 1, -1, 2]
     assert codes(["a", "a\0", "a\0\0"]) == [0, 1, 2]
@@ -39,7 +39,7 @@ def test_values_stay_what_they_are():
     assert koel.unique([np.float32(0.1)]).dtype == np.float32
     assert koel.unique([True, False]).dtype == bool
     assert koel.unique(["b", "a"]).tolist() == ["a", "b"]
-    # One text as long as a table does not make all others as wide.
+    # A very long text must not widen all others, as it would in a fixed-width NumPy array.
     assert len(koel.unique(["x" * 10_000_000, *map(str, range(1000))])) == 1001
 
 
@@ -47,7 +47,7 @@ def test_nan_is_a_number_among_numbers():
     assert math.isnan(koel.unique([1, NAN, 0.5])[2])
     assert codes([1, NAN, 2**53]) == [0, -1, 1]
     assert koel.unique([NAN]).dtype == np.float64
-    # An array of objects has integers that are missing, as pandas reads it.
+    # In an object array, NaN is a missing integer, as in pandas.
     assert koel.isin(np.array([2**53 + 1, NAN], object), [2**53, 2**53 + 1]).tolist() == [True, False]
 
 
@@ -111,7 +111,7 @@ def kind(value):
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(ITEMS, max_size=8))
-def test_codes_are_those_of_a_dict_or_an_error(values):
+def test_codes_match_a_dict_or_raise_an_error(values):
     try:
         found, uniques = koel.factorize(values)
     except TypeError as error:
@@ -120,11 +120,11 @@ def test_codes_are_those_of_a_dict_or_an_error(values):
         assert str(error).startswith("a has")
         inexact = "float" in kinds and any(Fraction(value) != Fraction(float(value)) for value in integers)
         beyond = integers and (max(integers) >= 2**64 or min(integers) < -(2**63) or (min(integers) < 0 and max(integers) >= 2**63))
-        # NaN among values of another type is missing, like None.
+        # NaN in a list of another type is missing, like None.
         others = {kind(value) for value in values if value == value} - {"missing"}
         assert inexact or beyond or len(others - {"float"} if others <= {"int", "float"} else others) > 1
         return
-    # Python's own equality: 1 == 1.0, and not 2**53 + 1 == float(2**53 + 1); True == 1 was refused above.
+    # Python's equality: 1 == 1.0, but 2**53 + 1 != float(2**53 + 1). Lists with both True and 1 were rejected above.
     seen, expected = {}, []
     for value in values:
         missing = value is None or value != value

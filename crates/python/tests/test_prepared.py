@@ -1,4 +1,4 @@
-"""Prepared right sides of joins: the rows of join_stream, pandas and DuckDB, from memory and from files."""
+"""PreparedJoin in memory and from files, compared with join_stream, pandas and DuckDB."""
 
 import concurrent.futures
 import subprocess
@@ -18,7 +18,7 @@ HOWS = ["inner", "left", "semi", "anti"]
 
 
 def tables(rows=ROWS):
-    """Two tables with keys of two columns, nulls in both, and rows of each key on both sides, none or several."""
+    """Two tables with two key columns, both with nulls. A key has zero or more rows on each side."""
     random = np.random.default_rng(7)
     k, city = random.integers(0, rows // 2, (2, rows)), random.integers(0, 3, (2, rows))
     text = np.array(["Oslo", "Bern", None], object)
@@ -31,7 +31,7 @@ def tables(rows=ROWS):
 
 
 @pytest.mark.parametrize("nulls_equal", [True, False])
-def test_rows_are_those_of_join_stream_on_each_device(device, nulls_equal, tmp_path):
+def test_rows_match_join_stream_on_each_device(device, nulls_equal, tmp_path):
     left, right = tables()
     batches = right.to_batches(max_chunksize=3_000)
     prepared = koel.PreparedJoin(pa.Table.from_batches(batches), ["k", "city"], nulls_equal=nulls_equal, device=device)
@@ -50,7 +50,7 @@ def test_rows_are_those_of_join_stream_on_each_device(device, nulls_equal, tmp_p
             assert (counts["left_rows"], counts["right_rows"], counts["rows"]) == (ROWS, len(one), expected.num_rows)
 
 
-def test_rows_are_those_of_pandas_and_duckdb():
+def test_rows_match_pandas_and_duckdb():
     left, right = tables()
     prepared = koel.PreparedJoin(right.to_pandas(), "k", columns="w", device="cpu")
     assert (prepared.key_names, prepared.column_names, prepared.nulls_equal) == (["k"], ["k", "w"], True)
@@ -65,7 +65,7 @@ def test_rows_are_those_of_pandas_and_duckdb():
     assert found.to_pydict() == in_sql.to_arrow_table().to_pydict()
 
 
-def test_threads_share_one():
+def test_threads_share_a_prepared_join():
     left, right = tables()
     prepared = koel.PreparedJoin(right, ["k", "city"])
     expected = prepared.join_stream(left).to_pyarrow()
@@ -102,7 +102,7 @@ def test_names_and_types_of_the_result():
     assert (empty.num_rows, empty.column_names) == (0, ["number", "x", "x_right"])
 
 
-def test_what_cannot_be_is_refused_in_words(tmp_path):
+def test_invalid_arguments_and_files_are_rejected(tmp_path):
     right = pa.table({"id": [1, 2], "x": ["a", "b"]})
     left = pa.table({"id": [2], "text": ["a"]})
     prepared = koel.PreparedJoin(right, "id")
@@ -132,7 +132,7 @@ def test_what_cannot_be_is_refused_in_words(tmp_path):
         ("cut", lambda: koel.PreparedJoin.open(file("b", sound[:-9]), mapped=True), koel.FileError, "build it again"),
         ("version", lambda: koel.PreparedJoin.open(file("c", sound[:8] + b"\2" + sound[9:])), koel.FileError, "format 2"),
         ("other", lambda: koel.PreparedJoin.open(index), koel.FileError, "not the prepared side of a join"),
-        ("other", lambda: koel.Index.open(path), koel.FileError, ""),
+        ("other", lambda: koel.Index.open(path), koel.FileError, "right side of joins"),
     ]:
         with pytest.raises(error, match=words):
             call()

@@ -1,4 +1,4 @@
-"""Results in pandas, polars and pyarrow: all rows, with the same values."""
+"""Conversion of results to pandas, polars and pyarrow."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ def cities():
     return pd.DataFrame({"city": ["Oslo"], "land": ["N"], "people": [2**62 + 1]})
 
 
-def test_row_numbers_take_rows_of_text_keys():
+def test_row_numbers_select_rows_by_text_keys():
     left, right = koel.join(pa.array(["Oslo", "Bern", "Oslo"]), pa.array(["Oslo"]), "left")
     assert (left.dtype, right.dtype) == (np.int64, np.int64)
     assert orders().iloc[left].equals(orders())
@@ -59,7 +59,7 @@ def test_integers_with_nulls_keep_their_values():
         assert column.to_pandas().tolist() == [2**62 + 1, pd.NA, 3]
         assert np.asarray(column).tolist() == LARGE and pd.Series(column)[0] == 2**62 + 1
         assert column.to_polars().to_list() == LARGE
-    # What a float holds is one, as in pandas.
+    # Integers that float64 represents exactly become float64, as in pandas.
     small = np.asarray(koel.unique(pa.array([1, None]), sorted=False))
     assert small.dtype == np.float64 and small[0] == 1 and np.isnan(small[1])
     assert koel.unique(pa.array([1, 2])).to_pandas().dtype == np.int64
@@ -86,12 +86,12 @@ def test_readers_become_frames():
     assert list(empty.columns) == ["city", "price", "land", "people"] and len(empty) == 0
 
 
-def test_two_columns_of_one_name():
+def test_duplicate_column_names():
     twice = pa.table([["a", "b"], [1, 2], [3, 4]], names=["k", "x", "x"])
     other = pa.table({"k": ["a"], "y": [5]})
     with pytest.raises(ValueError, match="two columns.*x.*rename.*columns="):
         koel.join_stream(twice, other, "k")
-    # The advice.
+    # Follow the advice.
     assert koel.join_stream(twice, other, "k", columns=["k", "y"]).to_polars().rows() == [("a", 5)]
     renamed = twice.rename_columns(["k", "x", "z"])
     assert koel.join_stream(renamed, other, "k").to_polars().rows() == [("a", 1, 3, 5)]
@@ -136,7 +136,7 @@ def test_functions_and_their_aliases():
             assert found.tolist() == column.tolist()
 
 
-def test_first_and_last_are_those_of_rows():
+def test_first_and_last_may_be_missing_values():
     keys = np.array([1, 2, 1, 2])
     values = [
         np.array([np.nan, 1.5, 2.5, np.nan]),
@@ -155,13 +155,13 @@ def test_first_and_last_are_those_of_rows():
                 np.testing.assert_array_equal(found[name], value[rows])
                 assert value.dtype.kind == "U" or found[name].dtype == value.dtype
                 continue
-            # polars keeps missing values of the first and the last row; pandas skips them.
+            # polars returns the value of the first or last row even if it is missing; pandas skips missing values.
             frame = pl.DataFrame({"k": keys, "v": value})
             expected = frame.group_by("k", maintain_order=True).agg(first=pl.col("v").first(), last=pl.col("v").last())
             assert pl.Series(found[name]).to_list() == expected[name].to_list()
 
 
-def test_what_is_wrong_with_aggregates():
+def test_invalid_aggregates_are_rejected():
     for aggregates, error, words in [
         ("city", TypeError, "aggregates is a .*str.*dict.*sum"),
         (["size"], TypeError, "aggregates is a .*list"),
@@ -181,7 +181,7 @@ def test_columns_and_batches_are_pickled():
     for array in [pa.array(["a", None]), pa.array([{"a": [1]}]), pa.array(pd.period_range("2024-01", periods=2, freq="M"))]:
         column = pickle.loads(pickle.dumps(koel.Column(array, "k")))
         assert column.to_pyarrow().equals(array) and column.type == array.type and column.to_pandas().name == "k"
-    # A type that pyarrow does not know is metadata of the field.
+    # pyarrow stores an unknown extension type as metadata of the field.
     field = pa.field("k", pa.int64(), metadata={"ARROW:extension:name": "koel.unknown", "unit": "m"})
     column = koel.Batch(pa.table([[1, 2]], schema=pa.schema([field])))["k"]
     for copied in (pickle.loads(pickle.dumps(column)), copy.copy(column[1:])):
@@ -211,7 +211,7 @@ def test_columns_and_batches_are_read_as_arguments_are():
         koel.Column(pl.Series([object()]))
 
     class Series:
-        """An array of NumPy, as a column of pandas 3."""
+        """A NumPy array that looks like a pandas 3 Series."""
 
         dtype = np.dtype("int64")
         __arrow_c_stream__ = pa.chunked_array([[3, 1]]).__arrow_c_stream__

@@ -1,4 +1,4 @@
-"""One answer: run after run, on each device, with any number of threads, in threads, processes and forks; and memory stays flat."""
+"""Equal results in repeated runs, on each device, with any number of threads, in processes and forks; memory use."""
 
 import concurrent.futures
 import hashlib
@@ -19,7 +19,7 @@ ROWS = 60_000
 
 
 def digest(device="cpu"):
-    """A digest of the bytes of all that the functions give for some columns, in its order."""
+    """A digest of the results of all functions for fixed columns."""
     random = np.random.default_rng(7)
     a, b = random.integers(-9999, 9999, ROWS), random.integers(-(2**60), 2**60, ROWS // 8)
     wide = random.choice(b, ROWS)
@@ -47,7 +47,7 @@ def digest(device="cpu"):
     ]
     total = hashlib.sha256()
     for result in results:
-        # Bytes of text depend on where it lies in memory.
+        # An array of objects contains addresses, which differ between runs.
         total.update("\0".join(result.tolist()).encode() if result.dtype == object else result.tobytes())
     return total.hexdigest()
 
@@ -69,7 +69,7 @@ SCRIPT = "import test_runs; print(test_runs.digest())"
 
 
 def alone(script=SCRIPT, **environment):
-    """The digest by a process of its own."""
+    """Runs a script in a new process, by default one that prints the digest."""
     here = os.path.dirname(__file__)
     done = subprocess.run([sys.executable, "-c", script], cwd=here, env=os.environ | environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
@@ -91,7 +91,7 @@ def test_advice_on_the_number_of_threads(threads):
 def test_without_opencl(expected):
     script = "import koel, test_runs; assert len(koel.devices()) == 1; print(test_runs.digest('auto'))"
     assert alone(script, KOEL_OPENCL="off") == expected
-    # Neither an import nor the CPU loads an OpenCL library.
+    # Neither the import nor a call on the CPU loads an OpenCL library.
     script = "import koel; koel.unique([1]); assert 'OpenCL' not in open('/proc/self/maps').read(); print('none')"
     assert alone(script) == "none"
 
@@ -99,7 +99,7 @@ def test_without_opencl(expected):
 def test_8_calls_at_once(expected):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: digest(), range(16))) == {expected}
-    # All threads query one table while one thread changes it, with enough keys that each call uses all threads of the pool.
+    # 8 threads query a table while another one modifies it. Each query is large enough for all threads of the pool.
     many = np.arange(200_000)
     table = koel.Table(many, many)
     stop = threading.Event()
@@ -120,14 +120,14 @@ def test_8_calls_at_once(expected):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_8_processes(expected, method):
-    # The parent has threads by now; a child made by fork has none of them.
+    # The parent has started threads, which a forked child does not inherit.
     assert digest() == expected
     context = multiprocessing.get_context(method)
     with context.Pool(8) as pool:
         assert set(pool.map(digest, ["cpu"] * 8)) == {expected}
 
 
-# Of a process that forks.
+# The structures of the parent, for its forked children.
 structures = {}
 
 
@@ -158,15 +158,15 @@ def test_a_fork_of_a_process_that_uses_opencl(expected, device):
         answer = pool.apply(use_opencl, [device])
         answers = [answer, *(pool.apply(query, [name]) for name in structures)]
         assert all("spawn" in answer if device != "cpu" else answer == "done" for answer in answers), answers
-        # The CPU works all the same, and so does the choice of the best device.
+        # The CPU still works, and so does device="auto".
         assert pool.apply(digest, ["cpu"]) == pool.apply(digest, ["auto"]) == expected
         assert pool.apply(len, [[0]]) == 1
 
 
-def test_a_child_of_a_fork_is_done_with(expected):
+def test_a_forked_child_exits(expected):
     child = os.fork()
     if child == 0:
-        # No pool of multiprocessing: what is left is what the module itself leaves.
+        # Without multiprocessing, only koel itself could keep the child from exiting.
         os._exit(0 if digest() == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
 
@@ -195,11 +195,11 @@ def test_memory_stays_flat_over_1000_calls():
     before = resident()
     for _ in range(1000):
         calls()
-    # A leak of one result a call would be 100 MB.
+    # Leaking one result per call would take 100 MB.
     assert resident() - before < 16 << 20
 
 
-def test_arrays_live_as_long_as_they_are_read():
+def test_arrays_outlive_their_column():
     column = koel.unique(__import__("pyarrow").array(["a" * 50, "b" * 50]))
     again = __import__("pyarrow").array(column)
     del column
@@ -207,7 +207,7 @@ def test_arrays_live_as_long_as_they_are_read():
 
 
 def interrupted(data, script, after):
-    """Seconds from Ctrl-C to the end of a call with some data that would go on for long."""
+    """Interrupts a long call after some seconds, and returns the seconds from Ctrl-C to its end."""
     begin = f"import koel, numpy as np\ndata = {data}\nprint('ready', flush=True)\ntry:\n"
     end = "\nexcept KeyboardInterrupt:\n    print('interrupted')\nelse:\n    print('done')\n"
     child = subprocess.Popen([sys.executable, "-c", f"{begin}    {script}{end}"], stdout=subprocess.PIPE, text=True)
@@ -219,7 +219,7 @@ def interrupted(data, script, after):
     return time.perf_counter() - began
 
 
-#: Neighbours of some voxels, 3,375 columns of them: many pieces, of which the signal leaves the most undone; and long texts.
+#: Both calls consist of many pieces, most of which have not started when the signal arrives.
 @pytest.mark.parametrize(
     ("data", "call"),
     [
@@ -251,12 +251,12 @@ def test_other_threads_run_meanwhile():
     took = time.perf_counter() - begin
     stop.set()
     other.join()
-    # If the call held the interpreter, there would be one tick at each end of it.
+    # If the call kept the interpreter lock, there would be at most one tick at its start and one at its end.
     assert sum(begin < at < begin + took for at in ticks) >= 5
 
 
-def test_too_many_rows_are_refused_in_words():
-    # 2^32 rows that take no memory: one page, over and over.
+def test_too_many_rows_are_rejected():
+    # 2^32 rows without memory: a view that repeats one byte.
     a = np.broadcast_to(np.zeros(1, "u1"), 1 << 32)
     try:
         a = a.copy()

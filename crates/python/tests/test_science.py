@@ -1,4 +1,4 @@
-"""Voxels against a plain loop of mmcv's rule, and k-mers against a plain count."""
+"""Voxels compared with a Python loop that follows mmcv, and k-mers compared with a Counter."""
 
 import collections
 import gzip
@@ -13,7 +13,7 @@ import koel
 
 
 def by_loop(points, size, max_points, max_voxels, reach=None):
-    """mmcv's hard_voxelize, point after point, in the precision of the points."""
+    """hard_voxelize of mmcv as a loop over the points, in their precision."""
     dtype = points.dtype.type
     least = [dtype(0)] * 3 if reach is None else [dtype(x) for x in reach[:3]]
     size = [dtype(x) for x in size]
@@ -67,13 +67,13 @@ def test_few_points(count, width, max_points, max_voxels, reach, dtype, seed):
     points = np.random.default_rng(seed).normal(0, 30, (count, width)).astype(dtype)
     points[::17, 1] = np.nan
     points[::19, 0] = np.inf
-    # Strided, as a slice of columns is.
+    # Also in column-major order.
     points = np.asfortranarray(points) if seed % 2 else points
     check(koel.voxelize(points, (3, 3, 1.5), max_points, max_voxels, range=reach), by_loop(points, (3, 3, 1.5), max_points, max_voxels, reach))
 
 
 def test_sizes_and_ranges_have_the_precision_of_the_points():
-    """Cells of 0.1 up to 3: the 0.1 of float32 is greater than that of float64, and puts points into other cells."""
+    """float32(0.1) is greater than float64(0.1), so some points are in other cells."""
     points = np.repeat(np.arange(0, 30)[:, None] / 10, 3, axis=1)
     for reach in (None, (0, 0, 0, 3, 3, 3), (0.1, 0.1, 0.1, 2.9, 2.9, 2.9)):
         for of in (points, points.astype("float32")):
@@ -100,13 +100,13 @@ def test_forms_of_sizes_and_ranges():
         koel.voxelize(points.astype("float32"), 1e-50, 2, -1)
     with pytest.raises(TypeError, match="points is a list.*numpy.asarray"):
         koel.voxelize(points.tolist(), 1, 2, -1)
-    # The advice.
+    # Follow the advice.
     check(koel.voxelize(np.asarray(points.tolist(), np.float64), (2, 2, 2), 2, -1, range=RANGE), expected)
     with pytest.raises(TypeError, match="places is a list.*numpy.asarray"):
         koel.neighbours([[0, 0, 0]])
 
 
-def test_what_no_voxels_are_made_of():
+def test_invalid_arguments_of_voxelize():
     points = np.zeros((2, 3), "float32")
     with pytest.raises(TypeError, match="float32"):
         koel.voxelize(np.zeros((2, 3), "int32"), (1, 1, 1), 1, 1)
@@ -144,7 +144,7 @@ def test_neighbours_are_found(count, kernel, dtype, seed):
     assert found.dtype == np.int32 and found.tolist() == expected
 
 
-def test_what_has_no_neighbours():
+def test_invalid_arguments_of_neighbours():
     with pytest.raises(ValueError, match="odd"):
         koel.neighbours(np.zeros((1, 3), "int32"), 2)
     with pytest.raises(ValueError, match="more than once"):
@@ -161,7 +161,7 @@ OTHER = str.maketrans("ACGT", "TGCA")
 
 
 def counted(letters, k, canonical):
-    """Each k-mer as a number, and how often it occurs."""
+    """Counts the k-mers, encoded as numbers, in ascending order."""
     found = collections.Counter()
     for i in range(len(letters) - k + 1):
         window = letters[i : i + k].upper().replace("U", "T")
@@ -187,7 +187,7 @@ def test_kmers_of_a_file(tmp_path, device):
     path = tmp_path / "two.fa"
     path.write_text(";a comment\n>one first\nACGTN\r\nACGG\n>two\n\nTTTT\nAC\n")
     found, counts = koel.kmers(path, 3, False, device=device)
-    # Lines may end as they once did on one system.
+    # Lines that end with a carriage return only.
     old = tmp_path / "old.fa"
     old.write_bytes(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r"))
     assert koel.kmers(old, 3, False)[0].tolist() == found.tolist()
@@ -203,7 +203,7 @@ def test_fastq_and_gzip(tmp_path, device):
     for name, content in (("a", fasta), ("b", fastq), ("c", b"\xef\xbb\xbf" + fastq), ("d", b"\xef\xbb\xbf" + fasta), ("e", b"\n" + fastq)):
         (tmp_path / name).write_bytes(content)
         packed = tmp_path / f"{name}.gz"
-        # Members one behind the other, as bgzip writes them.
+        # Several gzip members, as bgzip writes them.
         packed.write_bytes(gzip.compress(content[:9]) + gzip.compress(content[9:]))
         for path in (tmp_path / name, packed):
             assert [part.tolist() for part in koel.kmers(path, 3, False, device=device)] == expected
@@ -216,7 +216,7 @@ def test_fastq_and_gzip(tmp_path, device):
         koel.kmers(tmp_path / "short.fq", 3)
 
 
-def test_what_has_no_kmers(tmp_path):
+def test_invalid_arguments_of_kmers(tmp_path):
     for k in (0, 33):
         with pytest.raises(ValueError, match="1 to 32"):
             koel.kmers("ACGT", k)

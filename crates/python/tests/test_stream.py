@@ -1,4 +1,4 @@
-"""Streams of batches: the rows of pandas, polars and DuckDB, in one order, with every limit."""
+"""Streams of batches: the rows of pandas, polars and DuckDB, in a fixed order, with and without a memory limit."""
 
 import datetime
 
@@ -17,7 +17,7 @@ ROWS = 40_000
 
 
 def tables(rows=ROWS):
-    """Two tables with keys of two columns, nulls in both, and rows of each key on both sides, none or several."""
+    """Two tables with two key columns, both with nulls. A key has zero or more rows on each side."""
     random = np.random.default_rng(5)
     k, city = random.integers(0, rows // 2, (2, rows)), random.integers(0, 3, (2, rows))
     text = np.array(["Oslo", "Bern", None], object)
@@ -30,30 +30,30 @@ def tables(rows=ROWS):
 
 
 def generated(table, rows=1000):
-    """The same rows, from a Python generator."""
+    """A reader of the same rows, from a Python iterator."""
     return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=rows)))
 
 
 def read(reader):
-    """All rows, and the counts."""
+    """Reads all rows, and returns them with the statistics."""
     found = pa.table(reader)
     return found, reader.stats
 
 
 def rows_of(table):
-    """As rows of Python, with NaN and null alike."""
+    """Converts a table to lists of Python values. NaN and null become None."""
     frame = table.to_pandas() if isinstance(table, pa.Table) else table
     return frame.astype(object).where(frame.notna(), None).values.tolist()
 
 
-#: What is in memory, and what is not.
+#: Without a limit everything stays in memory. With 1 MiB, the inputs spill.
 LIMITS = [None, "1Mi"]
 JOINS = ["inner", "left", "right", "outer", "semi", "anti"]
 
 
 @pytest.mark.parametrize("memory_limit", LIMITS)
 @pytest.mark.parametrize("how", JOINS)
-def test_join_is_pandas_merge(how, memory_limit):
+def test_join_matches_pandas_merge(how, memory_limit):
     left, right = tables()
     found, stats = read(koel.join_stream(left, generated(right), ["k", "city"], how, memory_limit=memory_limit, device="cpu"))
     mine, others = left.to_pandas(), right.to_pandas()
@@ -61,7 +61,7 @@ def test_join_is_pandas_merge(how, memory_limit):
         expected = mine.merge(others[["k", "city"]].drop_duplicates(), "left", ["k", "city"], indicator=True)
         expected = expected[(expected["_merge"] == "both") == (how == "semi")].drop(columns="_merge")
     else:
-        # pandas has no left rows in order in an outer join: they are numbered, and right rows without a partner are last.
+        # pandas sorts outer joins by key. Restore koel's order: left rows, then right rows without a match.
         expected = mine.merge(others, how, ["k", "city"])
         if how == "outer":
             expected = expected.sort_values(["v", "w"], kind="stable")
@@ -73,7 +73,7 @@ def test_join_is_pandas_merge(how, memory_limit):
 
 @pytest.mark.parametrize("memory_limit", LIMITS)
 @pytest.mark.parametrize("how", JOINS)
-def test_join_in_sql_has_no_equal_nulls(how, memory_limit):
+def test_join_without_equal_nulls_matches_sql(how, memory_limit):
     mine, others = tables(20_000)
     found, _ = read(koel.join_stream(mine, others, ["k", "city"], how, nulls_equal=False, memory_limit=memory_limit))
     pairs = {"outer": "full"}.get(how, how)
@@ -87,7 +87,7 @@ def test_join_in_sql_has_no_equal_nulls(how, memory_limit):
 @pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("dropna", [False, True])
 @pytest.mark.parametrize("memory_limit", LIMITS)
-def test_group_by_is_polars(sort, dropna, memory_limit):
+def test_group_by_matches_polars(sort, dropna, memory_limit):
     table, _ = tables()
     table = table.append_column("flag", pa.array([None if i % 7 == 0 else i % 3 == 0 for i in range(ROWS)]))
     aggregates = {
@@ -117,14 +117,14 @@ def test_group_by_is_polars(sort, dropna, memory_limit):
     )
     if sort:
         expected = expected.sort("k", nulls_last=True)
-    # Values are halves: their sums are exact in any order.
+    # Values are multiples of 0.5: their sums are exact in any order.
     assert found.to_pydict() == expected.to_dict(as_series=False)
     assert (stats["rows"], stats["groups"]) == (ROWS, len(found))
     assert (stats["spilled_bytes"] > 0) == (memory_limit is not None)
 
 
 @pytest.mark.parametrize("memory_limit", LIMITS)
-def test_unique_is_drop_duplicates(memory_limit):
+def test_unique_matches_drop_duplicates(memory_limit):
     table, _ = tables()
     frame = table.to_pandas()
     for on in ("k", ["city", "k"]):
@@ -171,7 +171,7 @@ def test_each_device(device):
 
 
 @pytest.mark.parametrize("memory_limit", [None, "2MB"])
-def test_several_devices_share_out_the_rows(memory_limit):
+def test_several_devices_share_the_rows(memory_limit):
     left, right = tables()
     several = {"memory_limit": memory_limit, "device": "cpu,cpu,cpu"}
     for how in JOINS:
@@ -193,7 +193,7 @@ def test_columns_and_their_names():
     assert outer.to_pydict() == {"k": [1, 2, 3, None], "x": ["a", "b", "c", None], "key": [None, None, 3, 4], "x_right": [None, None, "d", "e"]}
     both = read(koel.join_stream(left, right.cast(pa.schema({"key": pa.int64(), "x": pa.string()})), left_on="k", right_on="key", how="outer"))[0]
     assert both.to_pydict() == {"k": [1, 2, 3, 4], "x": ["a", "b", "c", None], "x_right": [None, None, "d", "e"]}
-    # A key of nothing but nulls is of the other one's type.
+    # A key column of type null takes the type of the other side.
     nulls = pa.table({"k": pa.nulls(2)})
     assert read(koel.join_stream(nulls, left, "k", "left"))[0].to_pydict() == {"k": [None, None], "x": [None, None]}
     assert koel.join_stream(left, nulls, "k", "right").schema.field("k").type == pa.int64()
@@ -203,15 +203,15 @@ def test_columns_and_their_names():
         join(columns=["y"])
 
 
-def test_each_library_gives_and_takes_tables():
+def test_tables_of_each_library():
     left, right = tables(5000)
     expected = read(koel.join_stream(left, right, "k"))[0]
-    # A connection of DuckDB reads one relation at a time.
+    # A DuckDB connection reads one relation at a time, so each relation has its own.
     relation = duckdb.connect().from_arrow(right)
     for mine in (left, left.to_batches()[0], pl.from_arrow(left), generated(left), duckdb.connect().from_arrow(left)):
         found, _ = read(koel.join_stream(mine, relation, "k"))
         assert found.equals(expected.cast(found.schema))
-    # To pandas a key with nulls is of floats.
+    # Without Arrow types, pandas would convert a key column with nulls to floats.
     frame = left.to_pandas(types_mapper=pd.ArrowDtype).set_index("v", drop=False)
     assert read(koel.join_stream(frame, right, "k"))[0].to_pydict() == expected.to_pydict()
     again = lambda: koel.join_stream(left, right, "k", memory_limit="1Mi")
@@ -227,7 +227,7 @@ def test_each_library_gives_and_takes_tables():
     assert sum(map(len, batches)) == len(expected) and batches[0].column_names == expected.column_names
     with pytest.raises(KeyError, match="the columns are `k`, `city`, `v`"):
         batches[0]["x"]
-    # The result of one is the table of another.
+    # The result of a stream is the input of another.
     groups = koel.group_by_stream(koel.unique_stream(again(), "k"), "city", {"n": "size"}, sort=True, dropna=False)
     counts = expected.to_pandas().drop_duplicates("k").groupby("city", dropna=False).size()
     assert read(groups)[0]["n"].to_pylist() == counts.tolist()
@@ -262,7 +262,7 @@ def test_results_of_the_same_type_have_the_metadata_of_their_column():
             assert bool(field.metadata) == (field.type == column.type)
 
 
-def test_what_cannot_be_is_refused_at_once(tmp_path):
+def test_invalid_arguments_are_rejected_immediately(tmp_path):
     table = pa.table({"k": ["a"], "n": [1], "list": [[1]]})
     join, group_by, unique = koel.join_stream, koel.group_by_stream, koel.unique_stream
     (tmp_path / "file").touch()

@@ -1,4 +1,4 @@
-"""Table, Set, Index and MultiTable: answers against dicts, files, digests, errors."""
+"""Table, Set, Index and MultiTable: results compared with dicts, files, digests, errors."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ WIDE = {"int64": "int64", "uint64": "uint64"}
 
 
 def kept(dtype):
-    """The dtype in which integers of a dtype are kept."""
+    """The dtype in which a table stores integers of a given dtype."""
     return np.dtype(WIDE.get(dtype, "int32" if dtype[0] == "i" else "uint32"))
 
 
@@ -24,7 +24,7 @@ def integers(dtype, **of):
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(INTEGERS), st.sampled_from(INTEGERS))
-def test_a_table_is_a_dict(data, of_keys, of_values):
+def test_a_table_matches_a_dict(data, of_keys, of_values):
     keys = data.draw(integers(of_keys, shape=st.integers(0, 60), unique=True))
     values = data.draw(integers(of_values, shape=len(keys)))
     queries = np.concatenate([data.draw(integers(of_keys, shape=st.integers(0, 30))), keys])
@@ -48,23 +48,23 @@ def test_a_table_is_a_dict(data, of_keys, of_values):
 @pytest.mark.parametrize("kind", ["int64", "int32", "uint64", "chunks"])
 def test_queries_of_several_pieces(kind):
     rows = 2**22 + 2**21 + 3
-    held = np.arange(0, 2 * rows, 2, dtype="uint32" if kind == "int32" else "uint64" if kind == "uint64" else "int64")
-    table = koel.Table(held, np.arange(rows, dtype="uint32"))
+    keys = np.arange(0, 2 * rows, 2, dtype="uint32" if kind == "int32" else "uint64" if kind == "uint64" else "int64")
+    table = koel.Table(keys, np.arange(rows, dtype="uint32"))
     queries = np.arange(rows, dtype="int64") * 3 - 100
     if kind == "chunks":
         given = pa.chunked_array([queries[:7], queries[7:5_000_000], queries[5_000_000:]])
     else:
-        # What the cast wraps is another key to both.
+        # Negative numbers wrap around to other keys, for koel and for the expected result.
         given = queries = queries.astype(kind)
     is_there = (queries >= 0) & (queries % 2 == 0) & (queries // 2 < rows)
     values, found = table.lookup(given)
     expected = np.where(is_there, queries // 2, 0)
     assert np.array_equal(found, is_there) and np.array_equal(np.asarray(values), expected)
     assert np.array_equal(table.contains(given), is_there)
-    assert np.array_equal(koel.Set(held).contains(given), is_there)
+    assert np.array_equal(koel.Set(keys).contains(given), is_there)
 
 
-def test_copies_of_a_key():
+def test_duplicate_keys():
     keys, values = [-5, 6, -5], [1, 2, 3]
     with pytest.raises(ValueError, match=r"key -5 occurs more than once.*duplicates="):
         koel.Table(keys, values)
@@ -76,7 +76,7 @@ def test_copies_of_a_key():
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(INTEGERS))
-def test_a_set_is_a_set(data, dtype):
+def test_a_set_matches_a_python_set(data, dtype):
     a, b = (data.draw(integers(dtype, shape=st.integers(0, 40), elements=st.integers(0, 50))) for _ in "ab")
     mine, other = koel.Set(a), koel.Set(b)
     expected, others = set(a.tolist()), set(b.tolist())
@@ -89,7 +89,7 @@ def test_a_set_is_a_set(data, dtype):
     assert set(mine.keys().tolist()) == expected - others
 
 
-def test_sets_of_two_dtypes_are_told_apart():
+def test_sets_of_two_dtypes_cannot_be_combined():
     with pytest.raises(TypeError, match="int64.*uint64|uint64.*int64"):
         koel.Set(np.array([1])) | koel.Set(np.array([1], "uint64"))
 
@@ -108,7 +108,7 @@ def test_an_index_joins_as_join_does(data, dtype):
     assert koel.get_indexer(koel.Index(once), left).tolist() == koel.get_indexer(once, left).tolist()
 
 
-def test_an_index_of_copies_has_no_places():
+def test_an_index_with_duplicates_has_no_indexer():
     with pytest.raises(ValueError, match="duplicate keys"):
         koel.get_indexer(koel.Index([1, 1]), [1])
     with pytest.raises(ValueError, match="outer"):
@@ -117,7 +117,7 @@ def test_an_index_of_copies_has_no_places():
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from(INTEGERS), st.sampled_from(INTEGERS))
-def test_a_multi_table_is_a_dict_of_lists(data, of_keys, of_values):
+def test_a_multi_table_matches_a_dict_of_lists(data, of_keys, of_values):
     keys = data.draw(integers(of_keys, shape=st.integers(0, 60), elements=st.integers(0, 9)))
     values = data.draw(integers(of_values, shape=len(keys)))
     expected = {}
@@ -158,7 +158,7 @@ def test_files_hold_the_same_bytes_from_each_device(tmp_path, device, dtype):
         assert (again.digest(), again.key_dtype, len(again)) == (mine.digest(), np.dtype(dtype), len(mine))
 
 
-def test_files_that_are_none(tmp_path):
+def test_invalid_files_are_rejected(tmp_path):
     with pytest.raises(FileNotFoundError):
         koel.Table.open(tmp_path / "nothing")
     with pytest.raises(koel.FileError, match="folder"):
@@ -178,7 +178,7 @@ def test_files_that_are_none(tmp_path):
         koel.Set([1]).save(tmp_path / "no folder" / "set")
 
 
-def test_what_tables_do_not_take():
+def test_unsupported_columns_are_rejected():
     with pytest.raises(TypeError, match="koel.isin"):
         koel.Set(np.array([0.5]))
     with pytest.raises(TypeError, match="factorize|text"):
@@ -195,15 +195,15 @@ def test_what_tables_do_not_take():
         koel.Set(pa.array([1, None]))
 
 
-def test_parameters_change_bytes_and_no_answer():
+def test_parameters_change_bytes_but_not_results():
     keys = np.arange(1000)
     tables = [koel.Table(keys, keys), koel.Table(keys, keys, seed=7), koel.Table(keys, keys, load_factor=0.5)]
     assert len({table.digest() for table in tables}) == 3
     assert all(table.lookup(keys)[0].tolist() == keys.tolist() for table in tables)
 
 
-def test_keys_that_a_dtype_does_not_hold_are_not_there():
-    # 0 is what such a key might be taken for, and is there.
+def test_keys_outside_the_dtype_are_not_found():
+    # The set contains 0, for which such a key could be mistaken.
     keys = np.arange(5000, dtype="uint32")
     queries = np.array([-1, 3, 2**40, 2**32])
     assert koel.Set(keys).contains(queries).tolist() == [False, True, False, False]

@@ -1,4 +1,4 @@
-"""What type checkers are to know: `mypy tests/typed.py` in CI. It is not run."""
+"""Checks the type stubs. CI runs `mypy tests/typed.py`; the code itself is not run."""
 
 from pathlib import Path
 from typing import Any, assert_type

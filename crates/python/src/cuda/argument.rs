@@ -1,4 +1,4 @@
-//! CUDA arrays as arguments.
+//! CUDA arrays as arguments, read through DLPack or `__cuda_array_interface__`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,28 +23,28 @@ pub(crate) struct GpuColumn {
     /// Bytes from one item to the next.
     stride: usize,
     ordinal: Option<i32>,
-    /// What OpenCL reads, while a call uses it.
+    /// The memory that OpenCL reads; set while a call uses the column.
     imported: Mutex<Option<Arc<Memory>>>,
 }
 
-/// Rows of numbers in CUDA memory, contiguous along one axis at least.
+/// A matrix of numbers in CUDA memory that is contiguous along at least one axis.
 pub(crate) struct GpuMatrix {
     pub(crate) name: String,
     pub(crate) of: Dtype,
     /// Rows and columns.
     pub(crate) shape: [usize; 2],
     pub(super) address: u64,
-    /// Whether the items of a column follow each other, and not those of a row.
+    /// Whether the matrix is in column-major order.
     pub(super) by_column: bool,
-    /// Bytes from one row to the next, or from one column to the next.
+    /// Bytes from one row to the next; from one column to the next if `by_column`.
     pub(super) stride: usize,
     ordinal: Option<i32>,
 }
 
-/// An array whose device is to be found.
+/// An argument that is in the memory of a device.
 pub(crate) trait Placed {
     fn name(&self) -> &str;
-    /// CUDA's number of its device; `None` of an empty array whose protocol does not have it, which fits every device.
+    /// The CUDA ordinal of its device; `None` for an empty array of unknown device, which any device accepts.
     fn ordinal(&self) -> Result<Option<i32>>;
     /// The array, if it is a column.
     fn column(&self) -> Option<&GpuColumn>;
@@ -79,11 +79,11 @@ impl GpuColumn {
         self.len == 0
     }
 
-    /// Imports columns together. What keeps them must be alive until they are released.
+    /// Imports several columns at once. Their owners must be alive until the columns are released.
     pub(super) fn import(cuda: &Cuda, columns: &[&GpuColumn]) -> Result<()> {
         let arrays: Vec<Strided> = columns.iter().map(|column| column.strided()).collect();
-        #[expect(unsafe_code, reason = "addresses that the arrays' owners vouch for")]
-        // SAFETY: the protocol promises that an array is there as long as its owner, whom the caller holds.
+        #[expect(unsafe_code, reason = "the owners of the arrays guarantee that the addresses are valid")]
+        // SAFETY: the protocol guarantees that an array lives as long as its owner, which the caller keeps alive.
         let memories = unsafe { cuda.import(&arrays)? };
         for (column, memory) in columns.iter().zip(memories) {
             *column.imported.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
@@ -91,17 +91,17 @@ impl GpuColumn {
         Ok(())
     }
 
-    /// Its memory, which is imported now unless it was.
+    /// Returns the memory of the column, and imports it first if necessary.
     pub(super) fn memory(&self, cuda: &Cuda) -> Result<Arc<Memory>> {
         let known = || self.imported.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(memory) = known() {
             return Ok(memory);
         }
         GpuColumn::import(cuda, &[self])?;
-        known().ok_or_else(|| KoelError::new_err("koel lost a column; please report it").into())
+        known().ok_or_else(|| KoelError::new_err("koel did not import a column; please report it").into())
     }
 
-    /// Releases what was imported.
+    /// Releases the imported memory.
     pub(super) fn release(&self) {
         *self.imported.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -117,7 +117,7 @@ impl GpuMatrix {
     }
 }
 
-/// What a protocol reports of an array.
+/// The description of an array by its protocol.
 struct Described {
     name: String,
     letter: char,
@@ -129,17 +129,18 @@ struct Described {
     ordinal: Option<i32>,
 }
 
-/// A column of integers in CUDA memory, with what keeps that memory; `None` of any other argument.
+/// Reads a column of integers in CUDA memory. Returns the column and the owner of its memory, or `None` if the argument
+/// is not in CUDA memory.
 ///
 /// # Errors
-/// TypeError or ValueError if it is not a column of integers, and what its `__dlpack__` raises.
+/// TypeError or ValueError if it is not a column of integers; any exception of its `__dlpack__`.
 pub(crate) fn column<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(GpuColumn, Bound<'py, PyAny>)>> {
     let Some((array, owner)) = described(name, given)? else { return Ok(None) };
     let of = of_integers(name, array.letter, array.bits)?;
     Ok(Some((one_dimension(array, of)?, owner)))
 }
 
-/// As [`column`], of a column of a tuple, which may have integers of 8 and 16 bits too.
+/// As [`column`], for a column of a tuple, which may also have 8-bit or 16-bit integers.
 pub(super) fn part<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(GpuColumn, Bound<'py, PyAny>)>> {
     let Some((array, owner)) = described(name, given)? else { return Ok(None) };
     let of = match (array.letter, array.bits) {
@@ -149,7 +150,7 @@ pub(super) fn part<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Optio
     Ok(Some((one_dimension(array, of)?, owner)))
 }
 
-/// As [`column`], of integers or floats; the column of floats has their bits as unsigned integers.
+/// As [`column`], for integers or floats. Floats are returned as a column of their bits, as unsigned integers.
 pub(super) fn numbers<'py>(
     name: &str,
     given: &Bound<'py, PyAny>,
@@ -159,8 +160,8 @@ pub(super) fn numbers<'py>(
         ('f', bits @ (32 | 64)) => (Type { bits, is_signed: false }, Dtype::Floats(bits)),
         ('f', bits) => {
             let text = format!(
-                "{name} has floats of {bits} bits in the memory of a GPU: give float32 or float64, such as tensor.float(), \
-                 which holds them exactly"
+                "{name} has {bits}-bit floats in GPU memory: pass float32 or float64, such as tensor.float(), which \
+                 converts them exactly"
             );
             return Err(PyTypeError::new_err(text));
         }
@@ -170,8 +171,8 @@ pub(super) fn numbers<'py>(
         }
         _ => {
             let text = format!(
-                "{name} is in the memory of a GPU (CUDA), where koel takes values of int32, int64, uint32, uint64, float32 and \
-                 float64: give one of these types, or a copy in main memory, such as tensor.cpu()"
+                "{name} is in GPU memory (CUDA), where koel accepts int32, int64, uint32, uint64, float32 and float64: \
+                 convert it to one of these types, or pass a copy in main memory, such as tensor.cpu()"
             );
             return Err(PyTypeError::new_err(text));
         }
@@ -182,7 +183,7 @@ pub(super) fn numbers<'py>(
 fn one_dimension(array: Described, of: Type) -> PyResult<GpuColumn> {
     let Described { name, shape, strides, address, ordinal, .. } = array;
     let &[len] = &shape[..] else {
-        let text = format!("{name} has {} dimensions and columns have one: give {name}.ravel()", shape.len());
+        let text = format!("{name} has {} dimensions, but a column has one: pass {name}.ravel()", shape.len());
         return Err(PyValueError::new_err(text));
     };
     let len = checked_rows(&name, len)?;
@@ -190,10 +191,11 @@ fn one_dimension(array: Described, of: Type) -> PyResult<GpuColumn> {
     Ok(GpuColumn { name, of, len, address, stride, ordinal, imported: Mutex::default() })
 }
 
-/// Rows of floats, or of signed integers, in CUDA memory; `None` of any other argument.
+/// Reads a matrix in CUDA memory: of floats if `letter` is `f`, of signed integers if it is `i`. Returns `None` if the
+/// argument is not in CUDA memory.
 ///
 /// # Errors
-/// TypeError or ValueError if it is not such an array, and what its `__dlpack__` raises.
+/// TypeError or ValueError if it is not such a matrix; any exception of its `__dlpack__`.
 pub(crate) fn matrix<'py>(
     name: &str,
     given: &Bound<'py, PyAny>,
@@ -205,11 +207,12 @@ pub(crate) fn matrix<'py>(
         ('i', 32 | 64) if letter == 'i' => Dtype::Integers(Type { bits: array.bits, is_signed: true }),
         _ => {
             let wanted = if letter == 'f' { "float32 or float64" } else { "int32 or int64" };
-            return Err(PyTypeError::new_err(format!("{name} is in the memory of a GPU (CUDA): give it as {wanted}")));
+            let text = format!("{name} is in GPU memory (CUDA), where koel accepts {wanted}: convert it");
+            return Err(PyTypeError::new_err(text));
         }
     };
     let &[rows, columns] = &array.shape[..] else {
-        let text = format!("{name} has {} dimensions: give rows of numbers, which have two", array.shape.len());
+        let text = format!("{name} has {} dimensions: pass an array with two", array.shape.len());
         return Err(PyValueError::new_err(text));
     };
     let (rows, columns, item) = (checked_rows(name, rows)?, checked_rows(name, columns)?, of.bytes() as i64);
@@ -222,8 +225,7 @@ pub(crate) fn matrix<'py>(
     } else if (rows <= 1 || row == item) && column >= rows as i64 * item {
         (true, column)
     } else {
-        let text =
-            format!("{name} has strides of {row} and {column} bytes in the memory of a GPU: give a contiguous copy");
+        let text = format!("{name} has strides of {row} and {column} bytes in GPU memory: pass a contiguous copy");
         return Err(PyValueError::new_err(text));
     };
     let Described { name, address, ordinal, .. } = array;
@@ -231,24 +233,24 @@ pub(crate) fn matrix<'py>(
     Ok(Some((GpuMatrix { name, of, shape, address, by_column, stride: stride as usize, ordinal }, owner)))
 }
 
-/// An array in CUDA memory, with what keeps that memory; `None` of any other argument.
+/// Describes an array in CUDA memory, and returns the owner of its memory; `None` if it is not in CUDA memory.
 fn described<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(Described, Bound<'py, PyAny>)>> {
     if given.cast::<PyUntypedArray>().is_ok() {
         return Ok(None);
     }
     if let Some(device) = given.getattr_opt("__dlpack_device__")?
         && given.hasattr("__dlpack__")?
-        // Some versions of pyarrow crash in `__dlpack_device__` of an array of nulls.
+        // Some versions of pyarrow crash in `__dlpack_device__` of an array of type null.
         && !given.hasattr("__arrow_c_array__")?
     {
         let (kind, _): (i32, i32) = device.call0()?.extract()?;
         if !matches!(kind, CUDA | CUDA_MANAGED) {
             return Ok(None);
         }
-        // The producer would use the driver.
+        // `__dlpack__` uses the CUDA driver.
         check_on_gpu(name)?;
         return match by_dlpack(name, given) {
-            // PyTorch refuses tensors of a device that is not the current one; its other protocol does not.
+            // PyTorch exports only tensors on the current device through DLPack. The other protocol has no such limit.
             Err(error) if error.is_instance_of::<PyBufferError>(given.py()) => {
                 match given.getattr_opt("__cuda_array_interface__") {
                     Ok(Some(interface)) => Ok(Some((by_interface(name, &interface)?, given.clone()))),
@@ -266,13 +268,13 @@ fn described<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<(Des
 }
 
 fn by_dlpack<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<(Described, Bound<'py, PyAny>)> {
-    // 1 is CUDA's legacy default stream, which the producer makes wait for its work.
+    // Stream 1 is CUDA's legacy default stream. The producer makes it wait for its pending work.
     let stream = [("stream", 1)].into_py_dict(given.py())?;
     let capsule = given.call_method("__dlpack__", (), Some(&stream))?;
     let array = dlpack::read(name, &capsule)?;
     if !matches!(array.device.kind, CUDA | CUDA_MANAGED) {
         let kind = array.device.kind;
-        let text = format!("{name} has a __dlpack_device__ of CUDA and an array of device type {kind}: give a copy");
+        let text = format!("{name}: its __dlpack_device__ is CUDA, but its array has device type {kind}: pass a copy");
         return Err(PyTypeError::new_err(text));
     }
     let letter = match (array.dtype.code, array.dtype.lanes) {
@@ -297,7 +299,7 @@ fn by_interface(name: &str, interface: &Bound<'_, PyAny>) -> PyResult<Described>
     let (order, letter) = (letters.next(), letters.next().unwrap_or('?'));
     let bytes: u32 = letters.as_str().parse().unwrap_or(0);
     if order == Some('>') {
-        return Err(PyTypeError::new_err(format!("{name} is big-endian: give a little-endian copy")));
+        return Err(PyTypeError::new_err(format!("{name} is big-endian: pass a little-endian copy")));
     }
     if interface.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
         return Err(PyTypeError::new_err(format!(
@@ -322,10 +324,10 @@ fn of_integers(name: &str, letter: char, bits: u32) -> PyResult<Type> {
     match (letter, bits) {
         ('i' | 'u', 32 | 64) => Ok(Type { bits, is_signed: letter == 'i' }),
         ('i' | 'u', _) => Err(PyTypeError::new_err(format!(
-            "{name} has integers of {bits} bits in the memory of a GPU: give {name} as int32 or int64"
+            "{name} has {bits}-bit integers in GPU memory: convert it to int32 or int64"
         ))),
         _ => Err(PyTypeError::new_err(format!(
-            "{name} is in the memory of a GPU (CUDA), where koel takes int32, int64, uint32 and uint64: give integers, or a \
+            "{name} is in GPU memory (CUDA), where koel accepts int32, int64, uint32 and uint64: pass integers, or a \
              copy in main memory, such as tensor.cpu()"
         ))),
     }
@@ -335,7 +337,7 @@ fn checked_rows(name: &str, len: i64) -> PyResult<usize> {
     match u32::try_from(len) {
         Ok(len) if len < u32::MAX => Ok(len as usize),
         _ => Err(PyValueError::new_err(format!(
-            "{name} has {len} rows, and a call takes up to 2^32 - 2: give it in parts"
+            "{name} has {len} rows, and a call accepts at most 2^32 - 2: pass it in parts"
         ))),
     }
 }
@@ -347,8 +349,7 @@ fn checked_stride(name: &str, stride: Option<i64>, len: usize, item: usize) -> P
         Some(stride) => match usize::try_from(stride) {
             Ok(stride) if stride >= item => Ok(stride),
             _ => {
-                let text =
-                    format!("{name} has a stride of {stride} bytes in the memory of a GPU: give a contiguous copy");
+                let text = format!("{name} has a stride of {stride} bytes in GPU memory: pass a contiguous copy");
                 Err(PyValueError::new_err(text))
             }
         },

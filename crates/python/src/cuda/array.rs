@@ -1,4 +1,4 @@
-//! `koel.Array`: a result in the memory of a GPU.
+//! `koel.Array`: a result in GPU memory.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::tables::Type;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dtype {
     Integers(Type),
-    /// Of 32 or 64 bits.
+    /// The number of bits: 32 or 64.
     Floats(u32),
     Flags,
 }
@@ -49,7 +49,7 @@ impl Dtype {
         DataType { code, bits: 8 * self.bytes() as u8, lanes: 1 }
     }
 
-    /// As `__cuda_array_interface__` has it.
+    /// The `typestr` of `__cuda_array_interface__`.
     fn typestr(self) -> String {
         match self {
             Dtype::Integers(of) => format!("<{}{}", if of.is_signed { 'i' } else { 'u' }, self.bytes()),
@@ -59,10 +59,11 @@ impl Dtype {
     }
 }
 
-/// A result in the memory of a GPU. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
-/// `numba.cuda.as_cuda_array(array)` use it in place; `array.numpy()` is a copy in main memory.
+/// A result in GPU memory. `torch.from_dlpack(array)`, `cupy.from_dlpack(array)` and
+/// `numba.cuda.as_cuda_array(array)` use it in place; `array.numpy()` copies it to main memory.
 ///
-/// Its values are complete when the call that created it returns, for every stream.
+/// The values are complete when the call that created the array returns: any stream can read
+/// them without synchronisation.
 ///
 /// >>> import koel, torch  # doctest: +SKIP
 /// >>> keys, values = torch.tensor([3, 1, 2], device="cuda"), torch.tensor([1, 3], device="cuda")  # doctest: +SKIP
@@ -80,7 +81,7 @@ impl Array {
         Array::shaped(memory, vec![len], of)
     }
 
-    /// Of several dimensions, in the order of rows.
+    /// An array with any number of dimensions, in row-major order.
     pub(super) fn shaped(memory: Memory, shape: Vec<usize>, of: Dtype) -> Self {
         Array { memory: Arc::new(memory), shape, of }
     }
@@ -100,7 +101,7 @@ impl Array {
 
 #[pymethods]
 impl Array {
-    /// DLPack's protocol. The array is in place, and no stream has to wait for it.
+    /// Exports the array through DLPack without a copy. Consumers need not wait for any stream.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -110,27 +111,27 @@ impl Array {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // Whatever the version, a capsule without one may be returned.
+        // The protocol allows an unversioned capsule for any `max_version`.
         let _ = (stream, max_version);
         let device = self.on();
         if dl_device.is_some_and(|wanted| wanted != (device.kind, device.ordinal)) {
             return Err(refuse(
-                "koel.Array is exported on its own device only: use array.numpy() for a copy on the host",
+                "koel.Array can only be exported on its own device: use array.numpy() for a copy on the host",
             ));
         }
         if copy == Some(true) {
-            return Err(refuse("koel.Array is exported without a copy only: copy what you import"));
+            return Err(refuse("koel.Array is always exported without a copy: copy the imported array instead"));
         }
         dlpack::capsule(py, self.memory.clone(), (self.memory.address(), &self.shape), device, self.of.dlpack())
     }
 
-    /// DLPack's protocol: (2, the number of the CUDA device).
+    /// The device for DLPack: (2, number of the CUDA device).
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = self.on();
         (device.kind, device.ordinal)
     }
 
-    /// The protocol of Numba and CuPy.
+    /// The CUDA array interface, version 3, which Numba and CuPy read.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
@@ -144,7 +145,7 @@ impl Array {
         Ok(interface)
     }
 
-    /// A copy as a NumPy array.
+    /// Copies the array to main memory, as a NumPy array.
     ///
     /// >>> import koel, torch  # doctest: +SKIP
     /// >>> keys, values = torch.tensor([3, 1, 2], device="cuda"), torch.tensor([1, 3], device="cuda")  # doctest: +SKIP
@@ -159,19 +160,19 @@ impl Array {
         items.call_method1("reshape", (self.shape(py)?,))
     }
 
-    /// The dtype, as NumPy has it.
+    /// The NumPy dtype.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
         PyArrayDescr::new(py, self.of.name())
     }
 
-    /// The shape: a length for each dimension.
+    /// The length of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)
     }
 
-    /// The device: "cuda:0", ..
+    /// The device, such as "cuda:0".
     #[getter]
     fn device(&self) -> String {
         format!("cuda:{}", self.on().ordinal)

@@ -1,4 +1,4 @@
-//! `koel.unique`, `koel.factorize` and `koel.get_indexer` of CUDA arrays.
+//! `koel.unique`, `koel.factorize` and `koel.get_indexer` for CUDA arrays.
 
 use koel::device::AnyBuffer;
 use koel::group::FirstRows;
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     pub(crate) counts: bool,
 }
 
-/// The distinct values, a column each; and what the options request.
+/// Returns the columns of the distinct values, and the arrays that the options request.
 pub(crate) fn unique(
     py: Python<'_>,
     keys: &Keys,
@@ -53,7 +53,7 @@ where
     }
     let (values, ids) = factorize_on::<Any, K>(device, words, order)?;
     let mut results = keys.arrays(cuda, &values)?;
-    // The first row of a value is the least of its row numbers.
+    // The first occurrence of a value is its smallest row number.
     let rows = if index { device.iota(ids.len())? } else { device.filled(0, 0)? };
     let wanted: Vec<Aggregate> = [(index, Aggregate::Min), (counts, Aggregate::Count)]
         .into_iter()
@@ -70,7 +70,7 @@ where
     Ok(results)
 }
 
-/// The number of each row's value; and the values, a column each.
+/// Returns the code of each row, and the columns of the distinct values.
 pub(crate) fn factorize(py: Python<'_>, keys: &Keys, order: IdOrder, device: &str) -> PyResult<(Array, Vec<Array>)> {
     let columns: Vec<_> = keys.placed().collect();
     let mut values = on_gpu(py, device, &columns, |cuda, device| {
@@ -84,7 +84,8 @@ pub(crate) fn factorize(py: Python<'_>, keys: &Keys, order: IdOrder, device: &st
     Ok((values.remove(0), values))
 }
 
-/// The row of the index with each key; `check` refuses an index whose rows have these first rows.
+/// Returns the row of each key in the index. If the index has duplicates, calls `check` with the first occurrence of
+/// the key of each row.
 pub(crate) fn indexer(
     py: Python<'_>,
     (index, keys): (&Keys, &Keys),

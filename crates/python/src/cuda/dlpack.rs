@@ -1,4 +1,4 @@
-//! DLPack's structures, as dlpack.h has them without a version.
+//! The structures of dlpack.h, in their unversioned form.
 
 #![expect(unsafe_code, reason = "capsules hold pointers")]
 
@@ -53,7 +53,7 @@ struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// What a capsule says of its array.
+/// The description of an array in a capsule.
 pub(super) struct Described {
     pub(super) address: u64,
     pub(super) device: Device,
@@ -63,23 +63,23 @@ pub(super) struct Described {
     pub(super) strides: Option<Vec<i64>>,
 }
 
-/// Reads a capsule. It is not used up: its own destructor frees the array once the capsule goes.
+/// Reads a capsule without consuming it: the destructor of the capsule still frees the array.
 ///
 /// # Errors
-/// TypeError if the object is not a capsule of DLPack, or was used.
+/// TypeError if the object is not a DLPack capsule, or the capsule was consumed.
 pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described> {
     let refused = |what: &str| {
         PyTypeError::new_err(format!(
-            "{name}: its __dlpack__ returned {what}: give another array, or a copy in main memory"
+            "{name}: its __dlpack__ returned {what}: pass another array, or a copy in main memory"
         ))
     };
-    // SAFETY: it takes any object.
+    // SAFETY: the function accepts any object.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), NAME.as_ptr()) } == 0 {
-        return Err(refused("no unused DLPack capsule"));
+        return Err(refused("an object that is not an unused DLPack capsule"));
     }
-    // SAFETY: a valid capsule of this name.
+    // SAFETY: the capsule is valid and has this name.
     let managed = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) }.cast::<Managed>();
-    // SAFETY: DLPack promises that a capsule of this name holds this structure as long as it is not used.
+    // SAFETY: DLPack guarantees that an unused capsule with this name contains this structure.
     let tensor = unsafe { &(*managed).tensor };
     let dimensions = usize::try_from(tensor.dimensions).map_err(|_| refused("an array of less than 0 dimensions"))?;
     if dimensions > 0 && tensor.shape.is_null() {
@@ -87,7 +87,7 @@ pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described
     }
     let numbers = |of: *const i64| match dimensions {
         0 => Vec::new(),
-        // SAFETY: shape and strides have an item for each dimension.
+        // SAFETY: shape and strides have one item per dimension.
         _ => unsafe { std::slice::from_raw_parts(of, dimensions) }.to_vec(),
     };
     Ok(Described {
@@ -99,14 +99,14 @@ pub(super) fn read(name: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Described
     })
 }
 
-/// What keeps an array while others use it.
+/// The data that an exported array needs until its consumer deletes it.
 struct Kept<T> {
     _owner: T,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
-/// A capsule of a contiguous array, which `owner` keeps.
+/// Returns a capsule of a contiguous array. `owner` keeps its memory alive.
 pub(super) fn capsule<'py, T: Send + 'static>(
     py: Python<'py>,
     owner: T,
@@ -121,26 +121,26 @@ pub(super) fn capsule<'py, T: Send + 'static>(
     let kept = Box::into_raw(kept);
     let tensor = Tensor { data: address as *mut c_void, device, dimensions, dtype, shape, strides, byte_offset: 0 };
     let managed = Box::into_raw(Box::new(Managed { tensor, context: kept.cast(), deleter: Some(delete::<T>) }));
-    // SAFETY: the name lives for ever, and the destructor is for this pointer.
-    let made = unsafe { ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(forget)) };
-    // SAFETY: null with an exception, or a new reference.
-    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
-        // SAFETY: no consumer has seen it.
+    // SAFETY: the name is static, and the destructor expects this pointer.
+    let object = unsafe { ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(forget)) };
+    // SAFETY: `object` is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, object) }.inspect_err(|_| {
+        // SAFETY: the structure was not passed to a consumer.
         unsafe { delete::<T>(managed) }
     })
 }
 
 unsafe extern "C" fn delete<T>(managed: *mut Managed) {
-    // SAFETY: both are of `capsule`, and DLPack calls this once.
+    // SAFETY: `capsule` created both boxes, and DLPack calls the deleter once.
     unsafe {
         let managed = Box::from_raw(managed);
         drop(Box::from_raw(managed.context.cast::<Kept<T>>()));
     }
 }
 
-/// Frees an array that no consumer took from its capsule.
+/// The destructor of a capsule: frees the array unless a consumer took it.
 unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
-    // SAFETY: a capsule of `capsule`; who takes the array gives it another name and calls the deleter.
+    // SAFETY: `capsule` created the object. A consumer that takes the array renames the capsule, and calls the deleter.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 0 {
             return;
@@ -152,7 +152,7 @@ unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// The error of a consumer's wish that cannot be granted.
+/// The error for an export that is not supported.
 pub(super) fn refuse(what: &str) -> PyErr {
     PyBufferError::new_err(what.to_owned())
 }

@@ -1,13 +1,12 @@
-//! `koel.group_by` of CUDA arrays.
+//! `koel.group_by` for CUDA arrays.
 //!
 //! ```text
 //! one column of values, no NaN      one pass over keys and values (group::wide::group_by_on)
-//! several columns, or a NaN         the group of each row; then a pass for each column, without the rows that are NaN
-//! first, last, nunique              the group of each row; then rows_of_groups.rs
+//! several columns, or a NaN         find the group of each row; then one pass per column, which skips NaN
+//! first, last, nunique              find the group of each row; then rows_of_groups.rs
 //! ```
 //!
-//! Values are aggregated as uint64, int64 or float64. Least and greatest values are converted back to the type of their
-//! column.
+//! Values are aggregated as uint64, int64 or float64. Minima and maxima are converted back to the type of their column.
 
 use koel::device::AnyBuffer;
 use koel::group::wide::{aggregate_on, factorize_on, group_by_on};
@@ -31,7 +30,7 @@ const INT64: Dtype = Dtype::Integers(Type { bits: 64, is_signed: true });
 const UINT64: Dtype = Dtype::Integers(Type { bits: 64, is_signed: false });
 const FLOAT64: Dtype = Dtype::Floats(64);
 
-/// An argument of values, and what keeps its memory.
+/// A column of values, and the owner of its memory.
 struct Given<'py> {
     object: Bound<'py, PyAny>,
     column: GpuColumn,
@@ -39,16 +38,16 @@ struct Given<'py> {
     _owner: Bound<'py, PyAny>,
 }
 
-/// What results are computed from: a column, or the number of rows.
+/// The input of a result: a column, or `None` for the number of rows.
 type Source<'a> = Option<(&'a GpuColumn, Dtype)>;
 
-/// A result: the number of its source, and the function.
+/// A requested result: the index of its source, and the function.
 type Wanted = (usize, Function);
 
-/// Results by their names.
+/// Results and their names.
 type Named = Vec<(String, Array)>;
 
-/// The keys of the groups, a column each; and the results.
+/// Returns the key columns of the groups, and the results.
 pub(crate) fn group_by(
     py: Python<'_>,
     keys: &Keys,
@@ -65,7 +64,7 @@ pub(crate) fn group_by(
                 if place == columns.len() {
                     columns.push(Given::of(&name, object, keys)?);
                 } else if function == Function::Sum && !wanted.contains(&(1 + place, Function::Sum)) {
-                    // The error of a sum names it.
+                    // The error message of a sum that overflows contains this name.
                     columns[place].column.name = name.clone();
                 }
                 (1 + place, function)
@@ -91,7 +90,7 @@ pub(crate) fn group_by(
     Ok((found, names.into_iter().zip(results).collect()))
 }
 
-/// The aggregate of a function; `None` of those of rows_of_groups.rs.
+/// The aggregate of a function; `None` for the functions of rows_of_groups.rs.
 fn aggregate(function: Function) -> Option<Aggregate> {
     match function {
         Function::Count => Some(Aggregate::Count),
@@ -107,14 +106,14 @@ impl<'py> Given<'py> {
     fn of(name: &str, object: Bound<'py, PyAny>, keys: &Keys) -> PyResult<Self> {
         let Some((column, of, owner)) = numbers(name, &object)? else { return Err(mixed(keys.name(), name)) };
         if column.len != keys.len() {
-            let text = format!("{name} has {} rows and keys {}: give a value for each key", column.len, keys.len());
+            let text = format!("{name} has {} rows and keys has {}: pass one value per key", column.len, keys.len());
             return Err(PyValueError::new_err(text));
         }
         Ok(Given { object, column, of, _owner: owner })
     }
 }
 
-/// Runs the body with the type that values are aggregated as.
+/// Runs the body with the type in which values are aggregated.
 macro_rules! with_number {
     ($of:expr, |$V:ident| $body:expr) => {
         match $of {
@@ -142,7 +141,7 @@ struct Grouping<'a, K: Key> {
     order: IdOrder,
 }
 
-/// A column as values of 64 bits, and the memory in which they may be.
+/// A column as 64-bit values, and the imported memory that they may be stored in.
 pub(super) struct Loaded<'a> {
     pub(super) values: AnyBuffer<u64>,
     _memory: Option<Imported<'a>>,
@@ -172,8 +171,8 @@ impl<K: Key> Grouping<'_, K>
 where
     Any: Runs<K::Rows>,
 {
-    /// The keys of the groups, then the results; `None` if there are several columns, a value is NaN, or a function
-    /// needs the group of each row.
+    /// Returns the keys of the groups, then the results; `None` if there are several columns, a value is NaN, or a
+    /// function needs the group of each row.
     fn in_one_pass(&self, sources: &[Source<'_>], wanted: &[Wanted]) -> Result<Option<Vec<Array>>> {
         let [_, columns @ ..] = sources else { return Ok(None) };
         let aggregates: Option<Vec<Aggregate>> = wanted.iter().map(|&(_, function)| aggregate(function)).collect();
@@ -195,7 +194,7 @@ where
         })
     }
 
-    /// The keys of the groups, then the results.
+    /// Returns the keys of the groups, then the results, from the group of each row.
     fn by_row(&self, sources: &[Source<'_>], wanted: &[Wanted]) -> Result<Vec<Array>> {
         let (distinct, ids) = factorize_on::<Any, K>(self.device, self.words, self.order)?;
         let mut found = Vec::with_capacity(wanted.len());
@@ -223,7 +222,7 @@ where
         Ok(arrays)
     }
 
-    /// The results of a source, each with its position in the request.
+    /// Returns the results of a source, each with its position in the request.
     fn of_rows<V: Number<Word = u64>>(
         &self,
         source: Source<'_>,
@@ -295,7 +294,7 @@ where
         }
     }
 
-    /// Values of 64 bits as those of their column.
+    /// Converts 64-bit values to the type of their column.
     fn narrowed(&self, values: &AnyBuffer<u64>, of: Dtype) -> Result<Array> {
         if of.bytes() == 8 {
             return keys::copied(self.cuda, values, of);
@@ -310,7 +309,7 @@ where
         Ok(Array::new(memory, from.len(), of))
     }
 
-    /// The error of an aggregation. `word` returns the word of the key whose sum is too large.
+    /// Converts an error of an aggregation. `word` returns the word of the key whose sum overflows.
     fn failure(&self, error: Error, source: Source<'_>, word: impl FnOnce(u64) -> Result<u64>) -> Failure {
         let (Error::SumTooLarge { key }, Some((column, of))) = (&error, source) else { return error.into() };
         match word(*key) {
@@ -319,7 +318,7 @@ where
                     (&column.name, self.keys.shown(word), matches!(of, Dtype::Integers(of) if of.is_signed));
                 let of_sums = if is_signed { "int64" } else { "uint64" };
                 PyOverflowError::new_err(format!(
-                    "the sum of {name} for the key {key} does not fit {of_sums}: give float64 if sums may be rounded"
+                    "the sum of {name} for key {key} does not fit in {of_sums}: pass float64 if sums may be rounded"
                 ))
                 .into()
             }
@@ -328,7 +327,7 @@ where
     }
 }
 
-/// The type of values; numbers of rows have none.
+/// The type of the values of a source; uint64 for the number of rows.
 fn of_source(source: &Source<'_>) -> Dtype {
     source.map_or(UINT64, |(_, of)| of)
 }

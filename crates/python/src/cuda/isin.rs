@@ -1,4 +1,4 @@
-//! `koel.isin` of CUDA arrays.
+//! `koel.isin` for CUDA arrays.
 
 use koel::scheme::BucketizedOf;
 use koel::{Any, AnyScheme, Bucketized, CuckooSet, HashSet};
@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use super::{key_pair, keys, on_gpu};
 
-/// For each row of `a` whether it is among `values`; `None` if neither is in CUDA memory.
+/// Returns for each row of `a` whether it occurs in `values`; `None` if neither is in CUDA memory.
 ///
 /// # Errors
-/// TypeError if one of them is in main memory.
+/// TypeError if only one of them is in CUDA memory.
 pub(crate) fn isin<'py>(
     a: &Bound<'py, PyAny>,
     values: &Bound<'py, PyAny>,

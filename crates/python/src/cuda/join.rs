@@ -1,4 +1,4 @@
-//! `koel.join` of CUDA arrays, and the joins of `koel.Index`.
+//! `koel.join` and `koel.Index.join` for CUDA arrays.
 
 use koel::device::AnyBuffer;
 use koel::join::JoinRowsOn;
@@ -12,7 +12,7 @@ use super::{Array, Keys, on_gpu};
 use crate::error::Result;
 use crate::join::check_len;
 
-/// The rows of both sides, or of the left one only.
+/// Returns the row numbers of both sides, or of the left side only.
 pub(crate) fn join(
     py: Python<'_>,
     (left, right): (&Keys, &Keys),
@@ -31,7 +31,7 @@ pub(crate) fn join(
     })
 }
 
-/// The rows of a join with an index.
+/// Returns the row numbers of a join with an index.
 pub(crate) fn joined<S: Scheme<Value = u32>>(
     cuda: &Cuda,
     index: &JoinIndex<Any, S>,

@@ -1,17 +1,17 @@
-//! Arrays in the memory of a GPU: CUDA's, of PyTorch, CuPy, JAX and Numba.
+//! Arrays in CUDA memory, of PyTorch, CuPy, JAX and Numba.
 //!
 //! ```text
-//! argument.rs   arguments, by DLPack or __cuda_array_interface__          dlpack.rs    DLPack's structures
+//! argument.rs   arguments, through DLPack or __cuda_array_interface__     dlpack.rs    the structures of DLPack
 //! array.rs      koel.Array: results that stay on the GPU
-//! keys.rs       keys as words of tables, on the device, and back          isin.rs      koel.isin
+//! keys.rs       conversions between keys and words, on the device         isin.rs      koel.isin
 //! columns.rs    unique, factorize, get_indexer                            voxels.rs    voxelize, neighbours
 //! join.rs       join, Index                                               tuples.rs    keys of several columns
 //! groups.rs     group_by                            rows_of_groups.rs    first, last and nunique in group_by
 //! pool.rs       koel.cuda: memory for PyTorch and CuPy
 //! ```
 //!
-//! A call copies its arguments on the device into memory that OpenCL shares (`koel::opencl::cuda`), unless they lie in
-//! such memory. It waits for all of the GPU's CUDA work first. Its results are complete when it returns.
+//! A call first waits for all CUDA work of the GPU. It copies its arguments on the device into memory that OpenCL can
+//! access (`koel::opencl::cuda`), unless they are already in such memory. Its results are complete when it returns.
 
 mod argument;
 mod array;
@@ -46,10 +46,10 @@ pub(crate) use pool::module;
 pub(crate) use tuples::{Keys, key_pair};
 pub(crate) use voxels::{neighbours, voxelize};
 
-/// The OpenCL device with the memory of some arrays, for `device=` of a call.
+/// Returns the device that contains the arrays, which must match the `device=` argument of the call.
 ///
 /// # Errors
-/// TypeError if the arrays or the requested device are different ones; DeviceError without a driver.
+/// TypeError if the arrays are on different devices, or not on the requested one; DeviceError without a driver.
 fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
     device::begin_on_gpu(requested)?;
     let mut first: Option<(&str, i32)> = None;
@@ -59,7 +59,7 @@ fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
         if ordinal != of_first {
             let other = array.name();
             let text = format!(
-                "{name} is on CUDA device {of_first} and {other} on CUDA device {ordinal}: give arrays of one device"
+                "{name} is on CUDA device {of_first} and {other} on CUDA device {ordinal}: pass arrays on one device"
             );
             return Err(PyTypeError::new_err(text).into());
         }
@@ -72,7 +72,7 @@ fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
         let is_same = device::device(requested, usize::MAX)?.is(&id);
         if !is_same {
             let text = format!(
-                "{name} is on CUDA device {ordinal}, which is {id}, and the device of this call is {requested}: leave out device="
+                "{name} is on CUDA device {ordinal}, which is {id}, but device={requested:?} was given: omit device="
             );
             return Err(PyTypeError::new_err(text).into());
         }
@@ -80,14 +80,14 @@ fn device_of(requested: &str, arrays: &[&dyn Placed]) -> Result<(Cuda, Any)> {
     Ok((cuda, device))
 }
 
-/// The CUDA side of a table's device, which must have the column.
+/// Returns the CUDA device of a table, which must also contain the column.
 ///
 /// # Errors
-/// TypeError if the table is on another device; DeviceError in a child of a fork.
-fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
+/// TypeError if the table is on another device; DeviceError in a forked child.
+fn cuda_of_table(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     let Any::OpenCl(opencl) = device else {
         let text = format!(
-            "{} is in the memory of a GPU (CUDA) and the table is on {}: build the table on the GPU, or give a copy in main \
+            "{} is in GPU memory (CUDA) and the table is on {}: build the table on the GPU, or pass a copy in main \
              memory, such as tensor.cpu()",
             column.name,
             device::shown(device)
@@ -98,7 +98,7 @@ fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     let (ordinal, cuda) = (column.ordinal()?, Cuda::of(opencl)?);
     if let Some(ordinal) = ordinal.filter(|&ordinal| ordinal != cuda.ordinal()) {
         let text = format!(
-            "{} is on CUDA device {ordinal} and the table is on CUDA device {}: give an array of that device",
+            "{} is on CUDA device {ordinal} and the table is on CUDA device {}: pass an array on that device",
             column.name,
             cuda.ordinal()
         );
@@ -107,8 +107,8 @@ fn beside(device: &Any, column: &GpuColumn) -> Result<Cuda> {
     Ok(cuda)
 }
 
-/// Runs work on the device of its arrays, whose columns it imports together. It runs on the calling thread: waking
-/// another one takes longer than a small call.
+/// Imports all columns at once, and runs `work` on the device of the arrays. `work` runs on the calling thread, because
+/// waking another thread takes longer than a small call.
 pub(crate) fn on_device<T: Send>(
     py: Python<'_>,
     requested: &str,
@@ -123,7 +123,7 @@ pub(crate) fn on_device<T: Send>(
     })?)
 }
 
-/// As [`on_device`], and publishes the results.
+/// As [`on_device`], and waits until the results are complete.
 pub(crate) fn on_gpu(
     py: Python<'_>,
     requested: &str,
@@ -133,32 +133,32 @@ pub(crate) fn on_gpu(
     on_device(py, requested, arrays, |cuda, device| published(cuda, work(cuda, device)?))
 }
 
-/// Runs a query of keys on the device of a table, which must have them, and publishes the results. The caller does not
-/// hold the interpreter's lock.
+/// Queries a table with keys on its device, and waits until the results are complete. The caller must have released the
+/// interpreter lock.
 pub(crate) fn queried(
     device: &Any,
     keys: &GpuColumn,
     work: impl Fn(&Cuda) -> Result<Vec<Array>>,
 ) -> Result<Vec<Array>> {
-    let cuda = beside(device, keys)?;
+    let cuda = cuda_of_table(device, keys)?;
     with_imported(&cuda, &[keys], || published(&cuda, work(&cuda)?))
 }
 
-/// Imports columns, and runs work that uses them. If memory is short, runs it once more after what is kept for later
-/// calls was freed; then each column is imported when it is first used.
+/// Imports the columns and runs `work`. If memory is exhausted, frees the memory that is cached for later calls and
+/// runs `work` once more; each column is then imported when it is first used.
 fn with_imported<T>(cuda: &Cuda, columns: &[&GpuColumn], work: impl Fn() -> Result<T>) -> Result<T> {
-    /// Releases the columns here, where the interpreter's lock is not held, also when the work panics.
-    struct Held<'a>(&'a [&'a GpuColumn]);
-    impl Drop for Held<'_> {
+    /// Releases the columns while the interpreter lock is released, also if `work` panics.
+    struct ReleaseOnDrop<'a>(&'a [&'a GpuColumn]);
+    impl Drop for ReleaseOnDrop<'_> {
         fn drop(&mut self) {
             self.0.iter().for_each(|column| column.release());
         }
     }
-    let held = Held(columns);
+    let imported = ReleaseOnDrop(columns);
     match GpuColumn::import(cuda, columns).and_then(|()| work()) {
         Err(Failure::Koel(koel::Error::OutOfMemory { .. })) => {
-            drop(held);
-            let _held = Held(columns);
+            drop(imported);
+            let _imported = ReleaseOnDrop(columns);
             cuda.trim()?;
             work()
         }
@@ -166,19 +166,19 @@ fn with_imported<T>(cuda: &Cuda, columns: &[&GpuColumn], work: impl Fn() -> Resu
     }
 }
 
-/// Waits until results are complete.
+/// Waits until the results are complete.
 fn published(cuda: &Cuda, results: Vec<Array>) -> Result<Vec<Array>> {
     cuda.publish(&results.iter().map(Array::memory).collect::<Vec<_>>())?;
     Ok(results)
 }
 
-/// A GPU column and what keeps its memory.
+/// A column and the owner of its memory.
 pub(crate) type Owned<'py> = (GpuColumn, Bound<'py, PyAny>);
 
-/// Two arguments in CUDA memory, by their names; `None` if neither is.
+/// Reads two named arguments that must both be in CUDA memory; `None` if neither is.
 ///
 /// # Errors
-/// TypeError if one of them is in main memory.
+/// TypeError if only one of them is in CUDA memory.
 pub(crate) fn pair<'py>(
     first: (&str, &Bound<'py, PyAny>),
     second: (&str, &Bound<'py, PyAny>),
@@ -191,10 +191,10 @@ pub(crate) fn pair<'py>(
     }
 }
 
-/// Refuses a call with one array on a GPU and another in main memory.
+/// The error of a call with one array on a GPU and another in main memory.
 fn mixed(gpu: &str, host: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "{gpu} is in the memory of a GPU (CUDA) and {host} in main memory: give both on the GPU, or copies of both in main \
+        "{gpu} is in GPU memory (CUDA) and {host} is in main memory: pass both on the GPU, or copies of both in main \
          memory, such as tensor.cpu()"
     ))
 }

@@ -1,8 +1,8 @@
-//! `koel.cuda`: memory that PyTorch and CuPy allocate from koel, whose arrays koel then uses in place.
+//! `koel.cuda`: memory pools that let PyTorch and CuPy allocate arrays that koel uses in place.
 //!
-//! PyTorch calls the C functions below, which it finds by name in this module's library. CuPy calls Python functions.
+//! PyTorch finds the C functions below by name in the library of this module. CuPy calls the Python functions.
 
-#![expect(unsafe_code, reason = "functions that C calls by name")]
+#![expect(unsafe_code, reason = "functions that PyTorch finds by name")]
 
 use std::ffi::c_void;
 use std::panic::catch_unwind;
@@ -24,7 +24,7 @@ use crate::tables::Type;
 /// The module `koel.cuda`.
 pub(crate) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     let module = PyModule::new(py, "koel.cuda")?;
-    module.setattr("__doc__", "Memory of koel on an NVIDIA GPU, for arrays that koel uses without a copy.")?;
+    module.setattr("__doc__", "Memory on an NVIDIA GPU for arrays that koel uses without a copy.")?;
     module.add_function(wrap_pyfunction!(empty, &module)?)?;
     module.add_function(wrap_pyfunction!(pool, &module)?)?;
     // For `import koel.cuda`.
@@ -32,8 +32,8 @@ pub(crate) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     Ok(module)
 }
 
-/// A pool of PyTorch or CuPy that takes its memory from koel. koel uses arrays in it in place,
-/// and copies others on the GPU.
+/// Creates a PyTorch or CuPy memory pool that allocates from koel. koel uses arrays from the
+/// pool in place; it copies other arrays on the GPU.
 ///
 /// Args:
 ///     library: "torch", for a `torch.cuda.MemPool` of the current device; or "cupy", for a
@@ -54,7 +54,7 @@ pub(crate) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 #[pyfunction]
 #[pyo3(signature = (library="torch"))]
 fn pool<'py>(py: Python<'py>, library: &str) -> PyResult<Bound<'py, PyAny>> {
-    // Until the process ends: PyTorch does not keep it.
+    // PyTorch does not keep the allocator alive, so it is never dropped.
     static OF_TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     match library {
         "torch" => {
@@ -71,17 +71,17 @@ fn pool<'py>(py: Python<'py>, library: &str) -> PyResult<Bound<'py, PyAny>> {
             let allocator = cupy.call_method1("PythonFunctionAllocator", functions)?;
             cupy.call_method1("MemoryPool", (allocator.getattr("malloc")?,))
         }
-        _ => Err(PyValueError::new_err(format!("library is {library:?}: give \"torch\" or \"cupy\""))),
+        _ => Err(PyValueError::new_err(format!("library is {library:?}: pass \"torch\" or \"cupy\""))),
     }
 }
 
-/// An array in memory of koel, with unspecified contents. `torch.from_dlpack(array)` and
-/// `cupy.from_dlpack(array)` share its memory; koel uses them in place.
+/// Allocates an array with unspecified contents. `torch.from_dlpack(array)` and
+/// `cupy.from_dlpack(array)` share its memory, so koel uses these in place too.
 ///
 /// Args:
 ///     shape: a length, or a tuple of lengths.
-///     dtype: int64 by default, or int32, uint32, uint64, float32, float64 or bool, as NumPy
-///         takes it.
+///     dtype: int64 (the default), int32, uint32, uint64, float32, float64 or bool, in any form
+///         that NumPy accepts.
 ///     device: the number of the CUDA device.
 ///
 /// >>> import koel, torch  # doctest: +SKIP
@@ -117,16 +117,16 @@ fn type_of(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
         (b'f', bits @ (32 | 64)) => Ok(Dtype::Floats(bits)),
         (b'b', _) => Ok(Dtype::Flags),
         _ => {
-            let text = format!("dtype is {dtype}: give int32, int64, uint32, uint64, float32, float64 or bool");
+            let text = format!("dtype is {dtype}: pass int32, int64, uint32, uint64, float32, float64 or bool");
             Err(PyTypeError::new_err(text))
         }
     }
 }
 
-/// The file of this module's library.
+/// Returns the path of the library of this module.
 fn this_library(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let modules = py.import("sys")?.getattr("modules")?;
-    // A wheel has a package around it.
+    // In a wheel, the library is a submodule of the package.
     for name in ["koel.koel", "koel"] {
         let module = modules.call_method1("get", (name,))?;
         if let Some(file) = module.getattr_opt("__file__")?
@@ -135,16 +135,16 @@ fn this_library(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
             return Ok(file);
         }
     }
-    Err(PyImportError::new_err("koel's library has no file: import koel from a file system"))
+    Err(PyImportError::new_err("the koel module has no __file__: import it from a file"))
 }
 
-/// Memory of a device for CuPy: its address.
+/// Allocates device memory for CuPy, and returns its address.
 #[pyfunction]
 fn allocate(py: Python<'_>, bytes: usize, device: i32) -> PyResult<u64> {
     detached(py, |_| lend(bytes, device))
 }
 
-/// Frees memory of `allocate`.
+/// Frees memory from `allocate`.
 #[pyfunction]
 fn free(py: Python<'_>, address: u64, device: i32) -> PyResult<()> {
     detached(py, |_| return_lent(address, device))
@@ -160,16 +160,16 @@ fn return_lent(address: u64, device: i32) -> Result<()> {
     Ok(Cuda::nth(device)?.free_lent(address)?)
 }
 
-/// Memory of a device for PyTorch, or null. PyTorch may hold locks of its own, and Python's.
+/// Allocates device memory for PyTorch, or returns null. The caller may hold PyTorch's locks and the interpreter lock.
 #[unsafe(no_mangle)]
 extern "C" fn koel_cuda_malloc(bytes: isize, device: i32, _stream: *mut c_void) -> *mut c_void {
     let address = catch_unwind(|| lend(bytes.max(0) as usize, device).ok()).ok().flatten();
     address.map_or_else(null_mut, |address| address as *mut c_void)
 }
 
-/// Frees memory of `koel_cuda_malloc`.
+/// Frees memory from `koel_cuda_malloc`.
 #[unsafe(no_mangle)]
 extern "C" fn koel_cuda_free(address: *mut c_void, _bytes: isize, device: i32, _stream: *mut c_void) {
-    // PyTorch has no use for an error.
+    // PyTorch's interface has no error to return.
     let _ = catch_unwind(|| return_lent(address as u64, device).is_ok());
 }

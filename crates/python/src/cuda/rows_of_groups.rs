@@ -1,12 +1,12 @@
-//! The first and the last value of each group, and the number of its distinct values.
+//! The first and last value of each group, and the number of its distinct values.
 //!
 //! ```text
-//! first, last    the least and the greatest row of each group;  a gather of the values at these rows
-//! nunique        pairs = the group and the value of each row in one word, without NaN;  distinct = unique(pairs)
-//!                the number of distinct pairs of each group
+//! first, last    find the smallest and the largest row number of each group;  gather the values at these rows
+//! nunique        pairs = (group, code of the value) of each row in one word, without NaN;  distinct = unique(pairs)
+//!                count the distinct pairs of each group
 //! ```
 //!
-//! Values are numbered first, as a word has 32 bits for them. -0.0 and 0.0 are one value.
+//! Values are first replaced by codes, which fit in the 32 bits that a pair has for them. -0.0 equals 0.0.
 
 use koel::device::AnyBuffer;
 use koel::group::wide::{aggregate_on, factorize_on, unique_on};
@@ -20,18 +20,18 @@ use super::keys::{self, Imported, opencl_buffer};
 use super::{Array, Dtype};
 use crate::error::Result;
 
-/// Rows by group.
+/// The rows of a column, and their groups.
 pub(super) struct Rows<'a> {
     pub(super) cuda: &'a Cuda,
     pub(super) device: &'a Any,
     /// The group of each row.
     pub(super) ids: &'a AnyBuffer<u32>,
-    /// Each has at least one row.
+    /// The number of groups. Each has at least one row.
     pub(super) groups: usize,
 }
 
 impl Rows<'_> {
-    /// The results of a column, each with its position in the request.
+    /// Returns the results of a column, each with its position in the request.
     pub(super) fn results(
         &self,
         (column, of): (&GpuColumn, Dtype),
@@ -53,7 +53,7 @@ impl Rows<'_> {
         functions.iter().map(result).collect()
     }
 
-    /// The values at these rows.
+    /// Gathers the values at the given rows.
     fn values_at(&self, column: &GpuColumn, of: Dtype, rows: &AnyBuffer<u32>) -> Result<Array> {
         let memory = Imported::of(self.cuda, column)?;
         match of.bytes() {
@@ -62,7 +62,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The number of distinct values of each group.
+    /// Returns the number of distinct values of each group.
     fn distinct_counts(&self, column: &GpuColumn, of: Dtype) -> Result<AnyBuffer<u32>> {
         const HALF: Part = Part { bits: u32::BITS, is_signed: false };
         let opencl = self.cuda.device();

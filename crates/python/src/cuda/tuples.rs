@@ -1,8 +1,8 @@
-//! Keys in CUDA memory, of one column or several.
+//! Keys of one or several columns in CUDA memory.
 //!
 //! ```text
-//! one column         its words, which ascend as its integers do
-//! a tuple            the words of its columns side by side in one word, the first column in the highest bits
+//! one column         its words, which sort like its integers
+//! a tuple            the columns packed into one word, the first column in the highest bits
 //! ```
 
 use koel::DeviceBuffer as _;
@@ -20,24 +20,24 @@ use super::{Array, Dtype, mixed};
 use crate::error::Result;
 use crate::tables::Type;
 
-/// The most bits of a key.
+/// The maximum number of bits of a key.
 const MOST_BITS: u32 = 64;
 
 /// The columns of a key.
 pub(crate) struct Keys {
     columns: Vec<GpuColumn>,
-    /// Whether it was given as a tuple, so that results are tuples too.
+    /// Whether the argument was a tuple. Results are then tuples too.
     is_tuple: bool,
 }
 
-/// Keys, and what keeps their memory.
+/// Keys, and the owners of their memory.
 pub(crate) type OwnedKeys<'py> = (Keys, Vec<Bound<'py, PyAny>>);
 
 impl Keys {
-    /// Of an argument with this name; `None` if it is not in CUDA memory.
+    /// Reads the argument with this name; `None` if it is not in CUDA memory.
     ///
     /// # Errors
-    /// TypeError or ValueError if it has columns in both memories, more than 64 bits, or columns of several lengths.
+    /// TypeError if it has more than 64 bits or columns in main memory; ValueError if its columns differ in length.
     pub(crate) fn of<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<OwnedKeys<'py>>> {
         let Ok(tuple) = given.cast::<PyTuple>() else {
             let found = column(name, given)?;
@@ -60,15 +60,15 @@ impl Keys {
         }
         if let Some(other) = columns.iter().find(|column| column.len != first.len) {
             let (name, len, other, rows) = (&first.name, first.len, &other.name, other.len);
-            let text = format!("{name} has {len} rows and {other} has {rows}: give columns of one length");
+            let text = format!("{name} has {len} rows and {other} has {rows}: pass columns of the same length");
             return Err(PyValueError::new_err(text));
         }
         let keys = Keys { columns, is_tuple: true };
         if keys.all_bits() > MOST_BITS {
             let (bits, types) = (keys.all_bits(), keys.types());
             return Err(PyTypeError::new_err(format!(
-                "{name} has {types}, which are {bits} bits, and keys on a GPU have up to {MOST_BITS}: give narrower types, \
-                 codes of koel.factorize as int32, or copies in main memory, such as tensor.cpu()"
+                "{name} has {types}, {bits} bits in total, and keys on a GPU have at most {MOST_BITS}: pass narrower \
+                 types, codes of koel.factorize as int32, or copies in main memory, such as tensor.cpu()"
             )));
         }
         Ok(Some((keys, owners)))
@@ -78,7 +78,7 @@ impl Keys {
         self.columns.iter().map(|column| column.of.bits).sum()
     }
 
-    /// The bits of a word: 32 or 64.
+    /// The number of bits of a word: 32 or 64.
     pub(super) fn bits(&self) -> u32 {
         if self.all_bits() > u32::BITS { u64::BITS } else { u32::BITS }
     }
@@ -92,18 +92,18 @@ impl Keys {
         &self.columns[0].name
     }
 
-    /// The types of the columns, for messages.
+    /// The types of the columns, for error messages.
     fn types(&self) -> String {
         let types: Vec<String> = self.columns.iter().map(|column| column.of.name()).collect();
         if self.is_tuple { format!("({})", types.join(", ")) } else { types.join("") }
     }
 
-    /// The columns, for the choice of the device.
+    /// The columns, for selecting the device.
     pub(super) fn placed(&self) -> impl Iterator<Item = &(dyn Placed + Sync)> {
         self.columns.iter().map(|column| column as &(dyn Placed + Sync))
     }
 
-    /// The keys as words, which ascend as the keys do. What keeps the columns must be alive.
+    /// Converts the keys to words, which sort like the keys. The owners of the columns must be alive.
     pub(super) fn words<K: Word>(&self, cuda: &Cuda) -> Result<AnyBuffer<K>> {
         if let ([column], false) = (&self.columns[..], self.is_tuple) {
             return Imported::of(cuda, column)?.words::<K>(column.of, K::low(0));
@@ -116,7 +116,7 @@ impl Keys {
         Ok(AnyBuffer::OpenCl(words))
     }
 
-    /// Words as keys again: an array for each column.
+    /// Converts words back to keys: one array per column.
     pub(super) fn arrays<K: Word>(&self, cuda: &Cuda, words: &AnyBuffer<K>) -> Result<Vec<Array>> {
         if let ([column], false) = (&self.columns[..], self.is_tuple) {
             return Ok(vec![keys::keys(cuda, words, column.of)?]);
@@ -133,7 +133,7 @@ impl Keys {
         self.columns.iter().map(column).collect()
     }
 
-    /// A key by its word, as its owner knows it.
+    /// Formats the key of a word for error messages.
     pub(super) fn shown(&self, word: u64) -> String {
         let mut shift = self.all_bits();
         let column = |column: &GpuColumn| {
@@ -144,7 +144,7 @@ impl Keys {
         if self.is_tuple { format!("({})", shown.join(", ")) } else { shown.join("") }
     }
 
-    /// Arrays of the columns in the form of the argument.
+    /// Returns the arrays of the columns in the form of the argument: an array or a tuple.
     pub(crate) fn result<'py>(&self, py: Python<'py>, mut arrays: Vec<Array>) -> PyResult<Bound<'py, PyAny>> {
         match self.is_tuple {
             true => Ok(PyTuple::new(py, arrays)?.into_any()),
@@ -153,10 +153,10 @@ impl Keys {
     }
 }
 
-/// Keys of two arguments, by their names, which have the same types; `None` if neither is in CUDA memory.
+/// Reads the keys of two named arguments, which must have the same types; `None` if neither is in CUDA memory.
 ///
 /// # Errors
-/// TypeError if one of them is in main memory, or if their types differ.
+/// TypeError if only one of them is in CUDA memory, or if their types differ.
 pub(crate) fn key_pair<'py>(
     (name, first): (&str, &Bound<'py, PyAny>),
     (other_name, second): (&str, &Bound<'py, PyAny>),
@@ -167,7 +167,7 @@ pub(crate) fn key_pair<'py>(
             let types = |keys: &Keys| keys.columns.iter().map(|column| column.of).collect::<Vec<_>>();
             if types(&first.0) != types(&second.0) {
                 let (of, other) = (first.0.types(), second.0.types());
-                let text = format!("{name} has {of} and {other_name} has {other}: give the same types on the GPU");
+                let text = format!("{name} has {of} and {other_name} has {other}: pass the same types on the GPU");
                 return Err(PyTypeError::new_err(text));
             }
             Ok(Some((first, second)))

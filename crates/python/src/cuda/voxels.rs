@@ -1,4 +1,4 @@
-//! `koel.voxelize` and `koel.neighbours` of CUDA arrays.
+//! `koel.voxelize` and `koel.neighbours` for CUDA arrays.
 
 use koel::backend::Word;
 use koel::opencl::cuda::{Cuda, Grid, Matrix, Memory, Strided, Voxels};
@@ -10,7 +10,7 @@ use super::{Array, Dtype, on_gpu};
 use crate::error::Result;
 use crate::tables::Type;
 
-/// `koel.voxelize`; `None` if the points are not in CUDA memory. `grid` has the precision of the points.
+/// `koel.voxelize`; `None` if the points are not in CUDA memory. `grid` receives whether the points are float64.
 pub(crate) fn voxelize(
     points: &Bound<'_, PyAny>,
     grid: impl FnOnce(bool) -> PyResult<Grid>,
@@ -59,7 +59,7 @@ fn voxels<W: Word>(
     ])
 }
 
-/// `koel.neighbours`; `None` if the places are not in CUDA memory.
+/// `koel.neighbours`; `None` if `places` is not in CUDA memory.
 pub(crate) fn neighbours(places: &Bound<'_, PyAny>, kernel: u32, device: &str) -> PyResult<Option<Array>> {
     let Some((places, owner)) = matrix("places", places, 'i')? else { return Ok(None) };
     if places.shape[1] != 3 {
@@ -88,14 +88,14 @@ fn map<W: Word>(cuda: &Cuda, places: &GpuMatrix, kernel: u32) -> Result<Vec<Arra
 
 const INT32: Dtype = Dtype::Integers(Type { bits: 32, is_signed: true });
 
-/// Copies a matrix on its device, in its own order.
+/// Imports a matrix in its own memory order.
 fn imported(cuda: &Cuda, matrix: &GpuMatrix) -> Result<Memory> {
     let ([rows, columns], item) = (matrix.shape, matrix.of.bytes());
     let (lines, len) = if matrix.by_column { (columns, rows) } else { (rows, columns) };
-    // An empty array need not have an address.
+    // The address of an empty array may be null.
     let lines = if len == 0 { 0 } else { lines };
-    #[expect(unsafe_code, reason = "an address that the array's owner vouches for")]
-    // SAFETY: the protocol promises that the array is there as long as its owner, whom the caller holds.
+    #[expect(unsafe_code, reason = "the owner of the array guarantees that the address is valid")]
+    // SAFETY: the protocol guarantees that the array lives as long as its owner, which the caller keeps alive.
     let mut memories = unsafe {
         cuda.import(&[Strided { address: matrix.address, len: lines, item: len * item, stride: matrix.stride }])?
     };

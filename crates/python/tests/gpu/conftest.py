@@ -1,4 +1,4 @@
-"""Skips all tests of this folder, with the reason, where PyTorch has no GPU."""
+"""Skips the tests of this folder if PyTorch has no GPU."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Arrays of PyTorch and CuPy on a GPU, with PyTorch and koel's CPU as oracles: `pytest tests/gpu` on a machine with one."""
+"""PyTorch and CuPy arrays on a GPU, compared with PyTorch and koel on the CPU: `pytest tests/gpu` (needs a GPU)."""
 
 import gc
 import os
@@ -14,7 +14,7 @@ INTEGERS = ["int32", "int64", "uint32", "uint64"]
 
 
 def keys_of(dtype, rows, seed):
-    """Keys of all magnitudes, with the least and the greatest."""
+    """Keys of all magnitudes, including the minimum and the maximum of the type."""
     limits, random = np.iinfo(dtype), np.random.default_rng(seed)
     keys = random.integers(limits.min, limits.max, rows, dtype=dtype, endpoint=True)
     keys >>= random.integers(0, limits.bits, rows).astype(dtype)
@@ -23,7 +23,7 @@ def keys_of(dtype, rows, seed):
 
 
 def on_gpu(array):
-    # PyTorch has few functions of unsigned integers, so the bytes go over as signed ones.
+    # PyTorch supports few functions for unsigned integers, so they are transferred as signed ones.
     signed = array.view(array.dtype.str.replace("u", "i"))
     return torch.from_numpy(signed.copy()).cuda().view(getattr(torch, array.dtype.name))
 
@@ -43,7 +43,7 @@ def same(array, expected):
 
 @pytest.mark.parametrize("value_dtype", INTEGERS)
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_tables_are_those_of_the_cpu(dtype, value_dtype):
+def test_tables_match_the_cpu(dtype, value_dtype):
     keys, values = np.unique(keys_of(dtype, 5000, 1)), keys_of(value_dtype, 5000, 2)
     values = values[: len(keys)]
     table = koel.Table(on_gpu(keys), on_gpu(values))
@@ -58,7 +58,7 @@ def test_tables_are_those_of_the_cpu(dtype, value_dtype):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_sets_and_isin_are_those_of_the_cpu(dtype):
+def test_sets_and_isin_match_the_cpu(dtype):
     keys, queries = keys_of(dtype, 30_000, 4), keys_of(dtype, 70_003, 5)
     queries[:9000] = keys[:9000]
     members = koel.Set(on_gpu(keys))
@@ -94,7 +94,7 @@ def test_duplicates():
         assert koel.Table(keys, values, duplicates=rule).lookup(keys)[0].numpy().tolist() == [value, 2, value]
 
 
-def test_work_that_is_under_way_is_waited_for():
+def test_calls_wait_for_pending_work():
     table = koel.Table(torch.arange(1 << 20).cuda(), torch.arange(1 << 20).cuda())
     stream, rights = torch.cuda.Stream(), []
     for _ in range(20):
@@ -105,11 +105,11 @@ def test_work_that_is_under_way_is_waited_for():
                 big = big / big.max()
             keys = torch.arange(1 << 20, device="cuda") + (big.sum() > -1).long()
         values, found = table.lookup(keys)
-        # The results are read on another stream, and their memory is soon used again.
+        # The results are read on another stream, and their memory is reused soon.
         with torch.cuda.stream(stream):
             rights.append((torch.from_dlpack(values)[:-1] == torch.arange(1, 1 << 20, device="cuda")).all())
         del values, found
-    # The stream does not wait for the default stream, nor the default stream for it.
+    # The stream and the default stream do not wait for each other.
     stream.synchronize()
     assert all(right.item() for right in rights)
 
@@ -139,7 +139,7 @@ def test_a_thousand_calls_take_no_more_memory():
 
 @pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_unique_and_factorize_are_those_of_the_cpu(dtype, sort):
+def test_unique_and_factorize_match_the_cpu(dtype, sort):
     for rows in (2, 31, 70_003, 1 << 20):
         keys = keys_of(dtype, rows, 6) if rows < 1 << 20 else keys_of(dtype, 1000, 7)[np.arange(rows) * 7 % 1000]
         same(koel.unique(on_gpu(keys), sorted=sort), koel.unique(keys, sorted=sort, device="cpu"))
@@ -154,7 +154,7 @@ def test_unique_and_factorize_are_those_of_the_cpu(dtype, sort):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_get_indexer_is_that_of_the_cpu(dtype):
+def test_get_indexer_matches_the_cpu(dtype):
     index, keys = np.unique(keys_of(dtype, 30_000, 8)), keys_of(dtype, 70_003, 9)
     index = np.random.default_rng(1).permutation(index)
     keys[:9000] = index[:9000]
@@ -180,7 +180,7 @@ def cloud(dtype, rows):
 @pytest.mark.parametrize("size", [0.1, (0.3, 0.7, 1.1)])
 @pytest.mark.parametrize("space", [None, (-20, -9, -5, 20, 9, 5)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_voxels_are_those_of_the_cpu(dtype, space, size):
+def test_voxels_match_the_cpu(dtype, space, size):
     if space is not None and size != 0.1:
         space = (-3.0, -7.0, -11.0, 3.0, 7.0, 11.0)
     points = cloud(dtype, 100_003)
@@ -196,7 +196,7 @@ def test_voxels_are_those_of_the_cpu(dtype, space, size):
 
 @pytest.mark.parametrize("kernel", [1, 3, 5])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_kernel_maps_are_those_of_the_cpu(dtype, kernel):
+def test_kernel_maps_match_the_cpu(dtype, kernel):
     places = koel.voxelize(cloud(np.float32, 100_003), 0.5, 1, -1, device="cpu")[1].astype(dtype)
     places = np.vstack([places, np.array([[2**20 - 1] * 3, [-(2**20)] * 3, [2**20 - 1, 0, -(2**20)]], dtype)])
     expected = koel.neighbours(places, kernel, device="cpu")
@@ -216,7 +216,7 @@ def test_calls_of_growing_sizes_do_not_leak_file_descriptors():
     assert max(counts) - before < 64
 
 
-def test_a_gpu_whose_memory_pytorch_has():
+def test_calls_work_while_pytorch_owns_most_of_the_memory():
     free = torch.cuda.mem_get_info()[0]
     keys = torch.arange(1 << 24, device="cuda")
     expected = torch.arange(1 << 24, device="cuda")
@@ -266,17 +266,17 @@ def test_cupy():
     assert table.contains(Interface(cupy.arange(98, 102)[::2])).numpy().tolist() == [True, False]
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     table = koel.Table(torch.arange(10).cuda(), torch.arange(10).cuda())
-    with pytest.raises(TypeError, match="give integers"):
+    with pytest.raises(TypeError, match="pass integers"):
         table.lookup(torch.zeros(3).cuda())
     with pytest.raises(ValueError, match="2 dimensions"):
         table.lookup(torch.zeros(3, 3, dtype=torch.int64).cuda())
-    with pytest.raises(TypeError, match="leave out device="):
+    with pytest.raises(TypeError, match="omit device="):
         koel.Set(torch.arange(3).cuda(), device="cpu")
     with pytest.raises(BufferError, match="own device"):
         table.lookup(torch.arange(3).cuda())[0].__dlpack__(dl_device=(1, 0))
-    with pytest.raises(TypeError, match="right in main memory"):
+    with pytest.raises(TypeError, match="right is in main memory"):
         koel.join(torch.arange(3).cuda(), torch.arange(3))
     with pytest.raises(ValueError, match="rows 0 and 2 of the index"):
         koel.get_indexer(torch.tensor([5, 6, 5]).cuda(), torch.tensor([5]).cuda())

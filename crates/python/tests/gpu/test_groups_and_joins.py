@@ -1,4 +1,4 @@
-"""`join`, `group_by`, `Index` and `MultiTable` on a GPU, with PyTorch and koel's CPU as oracles."""
+"""`join`, `group_by`, `Index` and `MultiTable` on a GPU, compared with PyTorch and with koel on the CPU."""
 
 import gc
 
@@ -26,12 +26,12 @@ def each_same(got, expected):
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "outer", "semi", "anti"])
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_joins_are_those_of_the_cpu(dtype, how):
+def test_joins_match_the_cpu(dtype, how):
     left, right = few(dtype, 70_003, 1), few(dtype, 30_001, 2)
     each_same(koel.join(on_gpu(left), on_gpu(right), how), koel.join(left, right, how, device="cpu"))
 
 
-def test_a_join_has_the_pairs_of_torch():
+def test_a_join_matches_torch():
     left, right = torch.randint(3000, (20_000,), device="cuda"), torch.randint(3000, (4000,), device="cuda")
     rows, matches = map(torch.from_dlpack, koel.join(left, right))
     expected = torch.nonzero(left[:, None] == right[None, :])
@@ -40,7 +40,7 @@ def test_a_join_has_the_pairs_of_torch():
 
 @pytest.mark.parametrize("how", ["inner", "left", "outer", "semi", "anti"])
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_indices_are_those_of_the_cpu(dtype, how):
+def test_indices_match_the_cpu(dtype, how):
     right = few(dtype, 30_001, 3)
     index, expected = koel.Index(on_gpu(right)), koel.Index(right, device="cpu")
     assert index.digest() == expected.digest() and index.device.startswith("opencl:")
@@ -51,7 +51,7 @@ def test_indices_are_those_of_the_cpu(dtype, how):
 
 @pytest.mark.parametrize("value_dtype", INTEGERS)
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_multivalue_tables_are_those_of_the_cpu(dtype, value_dtype):
+def test_multivalue_tables_match_the_cpu(dtype, value_dtype):
     keys, values = few(dtype, 70_003, 5), few(value_dtype, 70_003, 6)
     table, expected = koel.MultiTable(on_gpu(keys), on_gpu(values)), koel.MultiTable(keys, values, device="cpu")
     assert table.digest() == expected.digest()
@@ -76,7 +76,7 @@ def values_of(dtype, rows, with_nan):
 @pytest.mark.parametrize("rows", [8009, 1 << 22])
 @pytest.mark.parametrize("with_nan", [False, True])
 @pytest.mark.parametrize("value_dtype", [*INTEGERS, "float32", "float64"])
-def test_groups_are_those_of_the_cpu(value_dtype, with_nan, rows):
+def test_groups_match_the_cpu(value_dtype, with_nan, rows):
     for dtype in INTEGERS if rows < 10_000 else ["int64"]:
         keys, values = few(dtype, rows, 9), values_of(value_dtype, rows, with_nan)
         others = values_of("float64", rows, True)
@@ -94,7 +94,7 @@ def test_groups_are_those_of_the_cpu(value_dtype, with_nan, rows):
                 np.testing.assert_array_equal(found[name].numpy().view(np.uint8), column.view(np.uint8), name)
 
 
-def test_sums_are_those_of_torch():
+def test_sums_match_torch():
     keys, values = torch.randint(1000, (1 << 20,), device="cuda"), torch.randint(-9, 9, (1 << 20,), device="cuda")
     groups, found = koel.group_by(keys, {"sum": (values, "sum"), "most": (values, "max")}, sort=True)
     assert torch.equal(torch.from_dlpack(groups), torch.arange(1000, device="cuda"))

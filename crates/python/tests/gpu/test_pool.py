@@ -1,4 +1,4 @@
-"""`koel.cuda` with PyTorch and CuPy; keys of several columns, and high bits, on a GPU."""
+"""`koel.cuda` with PyTorch and CuPy; keys of several columns, and keys with high bits, on a GPU."""
 
 import gc
 import os
@@ -14,14 +14,14 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 def in_pool(pool, tensor):
-    """A copy of a tensor in a pool."""
+    """Copies a tensor to a pool."""
     with torch.cuda.use_mem_pool(pool):
         return tensor.clone()
 
 
-def test_tensors_of_the_pool_give_the_results_of_others():
+def test_tensors_in_a_pool_give_the_same_results():
     pool = koel.cuda.pool()
-    # Of large segments, of small ones that are shared, and views.
+    # Tensors in large segments, in small shared segments, and views.
     for rows in (1000, 70_003, 1 << 22):
         keys = torch.from_numpy(keys_of("int64", rows, 1)).cuda()
         there, values = in_pool(pool, keys), in_pool(pool, torch.randn(rows, device="cuda", dtype=torch.float64))
@@ -47,7 +47,7 @@ def test_a_tensor_may_change_when_a_call_returns():
         keys.fill_(-1)
         assert torch.equal(torch.from_dlpack(table.lookup(expected)[0]), expected)
         keys.copy_(expected)
-        # The call waits for the copy.
+        # This call waits for the copy.
         assert torch.equal(torch.from_dlpack(koel.unique(keys)), expected)
 
 
@@ -129,5 +129,5 @@ def test_high_bits(dtype):
 def test_halves_are_refused_with_advice():
     keys = torch.arange(3, device="cuda")
     for dtype in (torch.float16, torch.bfloat16):
-        with pytest.raises(TypeError, match="floats of 16 bits.*tensor.float"):
+        with pytest.raises(TypeError, match="16-bit floats.*tensor.float"):
             koel.group_by(keys, {"x": (keys.to(dtype), "sum")})

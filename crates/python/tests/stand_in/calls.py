@@ -1,4 +1,4 @@
-"""Calls on arrays in the stand-in's memory, with koel's CPU as oracle. tests/test_cuda_driver.py runs this file."""
+"""Calls on arrays of the stand-in, compared with koel on the CPU. tests/test_cuda_driver.py runs this file."""
 
 import ctypes
 import gc
@@ -14,7 +14,7 @@ HOW = ["inner", "left", "right", "outer", "semi", "anti"]
 
 
 class OnGpu:
-    """An array of NumPy as one in the memory of the stand-in, which is that of the host."""
+    """A NumPy array as a CUDA array: the memory of the stand-in is host memory."""
 
     def __init__(self, array):
         self.array = array
@@ -26,7 +26,7 @@ class OnGpu:
 
 
 def same(array, expected):
-    """The same bytes; NaN is one of several."""
+    """Checks that all bytes are equal: NaN has several bit patterns."""
     assert isinstance(array, koel.Array)
     got = array.numpy()
     assert got.dtype == expected.dtype and got.shape == expected.shape
@@ -34,7 +34,7 @@ def same(array, expected):
 
 
 def keys_of(dtype, rows, seed):
-    """Keys that occur a few times, of all magnitudes, with the least and the greatest."""
+    """Keys of all magnitudes that occur several times, including the minimum and the maximum of the type."""
     limits, random = np.iinfo(dtype), np.random.default_rng(seed)
     some = np.random.default_rng(0).integers(limits.min, limits.max, 3000, dtype=dtype, endpoint=True)
     some >>= np.random.default_rng(1).integers(0, limits.bits, 3000).astype(dtype)
@@ -105,7 +105,7 @@ def values_of(dtype, rows, with_nan):
 
 
 FUNCTIONS = ["sum", "min", "max", "mean", "count"]
-# These need the group of each row.
+# Functions that need the group of each row.
 OF_ROWS = ["first", "last", "nunique"]
 
 
@@ -164,7 +164,7 @@ def test_the_other_functions():
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_many_rows_of_few_keys(dtype):
-    # Enough that devices find ascending keys by slots instead of a sort.
+    # Enough rows that devices use slots, not a sort, to find the keys in ascending order.
     some = np.unique(keys_of(dtype, 1000, 15))
     keys = some[np.arange(1 << 21) * 7 % len(some)]
     same(koel.unique(OnGpu(keys)), np.unique(keys))
@@ -186,19 +186,19 @@ def test_inner_joins_with_distinct_keys(dtype):
     assert none == [0, 0]
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     keys, values = OnGpu(np.array([5, 5, -7])), np.array([2**62, 2**62, 1])
     for aggregates in ({"x": (OnGpu(values), "sum")}, {"x": (OnGpu(values), "sum"), "y": (OnGpu(values), "max")}):
-        with pytest.raises(OverflowError, match="sum of x for the key 5 does not fit int64"):
+        with pytest.raises(OverflowError, match="sum of x for key 5 does not fit in int64"):
             koel.group_by(keys, aggregates)
-    with pytest.raises(OverflowError, match="for the key -7 does not fit uint64"):
+    with pytest.raises(OverflowError, match="for key -7 does not fit in uint64"):
         koel.group_by(OnGpu(np.array([-7, -7])), {"x": (OnGpu(np.full(2, 2**63, np.uint64)), "sum")})
     for what, error, text in [
         ((OnGpu(values), "median"), ValueError, "functions are sum, min, max, mean, count, nunique, first and last"),
-        ((OnGpu(values[:2]), "sum"), ValueError, "x has 2 rows and keys 3"),
-        ((values, "sum"), TypeError, "keys is in the memory of a GPU .CUDA. and x in main memory"),
-        ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "floats of 16 bits.*float32 or float64, such as tensor.float"),
-        ((OnGpu(values > 1), "sum"), TypeError, "give one of these types"),
+        ((OnGpu(values[:2]), "sum"), ValueError, "x has 2 rows and keys has 3"),
+        ((values, "sum"), TypeError, "keys is in GPU memory .CUDA. and x is in main memory"),
+        ((OnGpu(np.zeros(3, np.float16)), "sum"), TypeError, "16-bit floats.*float32 or float64, such as tensor.float"),
+        ((OnGpu(values > 1), "sum"), TypeError, "convert it to one of these types"),
         ("sum", ValueError, "pass .column"),
     ]:
         with pytest.raises(error, match=text):
@@ -207,7 +207,7 @@ def test_what_is_refused():
         koel.group_by(values, {"x": (OnGpu(values), "sum")})
     with pytest.raises(TypeError, match="left has int64 and right has int32"):
         koel.join(keys, OnGpu(np.arange(3, dtype=np.int32)))
-    with pytest.raises(TypeError, match="left is in the memory of a GPU .CUDA. and right in main memory"):
+    with pytest.raises(TypeError, match="left is in GPU memory .CUDA. and right is in main memory"):
         koel.join(keys, values)
     with pytest.raises(TypeError, match="the table is on cpu"):
         koel.Index(values, device="cpu").join(keys)
@@ -227,7 +227,7 @@ def test_nunique_of_zeros_and_missing_values():
 
 @pytest.fixture
 def driver():
-    """The driver, when koel keeps no memory."""
+    """The stand-in, after koel has freed its cached memory."""
     library = ctypes.CDLL(os.environ["KOEL_CUDA"])
     library.stand_in_limit.argtypes = [ctypes.c_size_t]
     library.stand_in_used.restype = ctypes.c_size_t
@@ -237,7 +237,7 @@ def driver():
 
 
 def empty(driver):
-    """Has koel free the memory that it keeps: no kept block is large enough for this call."""
+    """Makes koel free its cached memory, by a call that is too large for any cached block."""
     gc.collect()
     driver.stand_in_limit(0)
     with pytest.raises(MemoryError, match="CUDA"):
@@ -246,12 +246,12 @@ def empty(driver):
     driver.stand_in_limit(2**63)
 
 
-def test_memory_that_is_kept_is_freed_when_an_allocation_fails(driver):
+def test_cached_memory_is_freed_when_an_allocation_fails(driver):
     small, large = OnGpu(np.arange(1 << 16)), OnGpu(np.arange(1 << 18))
     kept = [koel.unique(small) for _ in range(6)]
     del kept
     gc.collect()
-    # Its blocks are too small for the next call.
+    # The cached blocks are too small for the next call.
     failed = driver.stand_in_failed()
     driver.stand_in_limit(driver.stand_in_used() + (1 << 20))
     same(koel.unique(large), large.array)
@@ -259,7 +259,7 @@ def test_memory_that_is_kept_is_freed_when_an_allocation_fails(driver):
     assert driver.stand_in_failed() > failed
 
 
-def test_calls_that_do_not_fit_in_memory_leave_none_in_use(driver):
+def test_calls_that_run_out_of_memory_free_all_memory(driver):
     keys = OnGpu(np.arange(1 << 18))
     table = koel.Table(keys, keys)
     calls = [

@@ -1,6 +1,6 @@
-// A CUDA driver for tests without a GPU (tests/test_cuda_driver.py). Its device memory is memory of the host, in files without
-// a name, which the OpenCL functions below import as a driver of NVIDIA imports memory of CUDA. One library has both halves:
-// KOEL_CUDA and KOEL_OPENCL name it. The other functions of OpenCL are those of libOpenCL.so.1, to which it is linked.
+// A fake CUDA driver for tests without a GPU (tests/test_cuda_driver.py). Its device memory is host memory in unnamed
+// files. The OpenCL functions below import it, as NVIDIA's OpenCL imports CUDA memory. KOEL_CUDA and KOEL_OPENCL both
+// name this library; it is linked to libOpenCL.so.1, which has the other OpenCL functions.
 //
 // With -DOLD it lacks functions of newer drivers. STAND_IN_INIT is the result of cuInit.
 #define _GNU_SOURCE
@@ -46,7 +46,7 @@ int cuPointerGetAttribute(void *to, int attribute, uint64_t address) {
 int cuMemGetAllocationGranularity(size_t *bytes, const void *of, int which) { return *bytes = GRANULE, 0; }
 
 #ifndef OLD
-// A handle is a descriptor.
+// A handle is a file descriptor.
 int cuMemCreate(uint64_t *handle, size_t bytes, const void *of, uint64_t flags) {
     if (bytes % GRANULE) return INVALID;
     if (bytes > limit || used > limit - bytes) return failed++, OUT_OF_MEMORY;

@@ -1,4 +1,4 @@
-"""`koel.cuda` on the stand-in, with classes that act as PyTorch's and CuPy's. tests/test_cuda_driver.py runs this file."""
+"""`koel.cuda` on the stand-in, with mocks of PyTorch and CuPy. tests/test_cuda_driver.py runs this file."""
 
 import ctypes
 import sys
@@ -12,7 +12,7 @@ from calls import FUNCTIONS, INTEGERS, OF_ROWS, OnGpu, driver, keys_of, same, va
 
 
 class Pluggable:
-    """As torch.cuda.memory.CUDAPluggableAllocator."""
+    """Like torch.cuda.memory.CUDAPluggableAllocator."""
 
     def __init__(self, path, malloc, free):
         library = ctypes.CDLL(path)
@@ -27,7 +27,7 @@ class Pluggable:
 
 @pytest.fixture
 def pool(monkeypatch):
-    """What koel passes to PyTorch as an allocator."""
+    """The allocator that koel passes to PyTorch."""
     memory = types.SimpleNamespace(CUDAPluggableAllocator=Pluggable)
     cuda = types.SimpleNamespace(memory=memory, MemPool=lambda allocator: allocator)
     for name, module in (("torch", types.SimpleNamespace(cuda=cuda)), ("torch.cuda", cuda), ("torch.cuda.memory", memory)):
@@ -36,7 +36,7 @@ def pool(monkeypatch):
 
 
 def at(address, array):
-    """A copy of an array at an address."""
+    """Copies an array to an address."""
     memory = (ctypes.c_char * array.nbytes).from_address(address)
     view = np.frombuffer(memory, array.dtype)
     view[:] = array
@@ -44,7 +44,7 @@ def at(address, array):
 
 
 def copies(driver, call):
-    """The copies of arguments that a call makes, and its result."""
+    """Returns how many times a call copies arguments, and its result."""
     before = driver.stand_in_copies()
     result = call()
     return driver.stand_in_copies() - before, result
@@ -54,7 +54,7 @@ def test_arrays_of_the_pool_are_not_copied(driver, pool):
     keys, used = keys_of("int64", 4003, 13), driver.stand_in_used()
     address = pool.malloc(1 << 20, 0, None)
     assert address and driver.stand_in_used() == used + (1 << 20)
-    # OpenCL cannot begin a buffer at 8 bytes.
+    # An OpenCL buffer cannot start at an offset of 8 bytes, so such arrays are copied.
     for offset, expected in ((0, 0), (1 << 16, 0), (8, 1), ((1 << 20) - keys.nbytes, 1)):
         view = at(address + offset, keys)
         count, found = copies(driver, lambda: koel.unique(OnGpu(view)))
@@ -79,7 +79,7 @@ def test_arrays_of_the_pool_are_not_copied(driver, pool):
     used = driver.stand_in_used()
     pool.free(address, 1 << 20, 0, None)
     assert driver.stand_in_used() == used - (1 << 20)
-    # It is freed once.
+    # Freeing it again has no effect.
     pool.free(address, 1 << 20, 0, None)
     assert driver.stand_in_used() == used - (1 << 20)
 
@@ -105,7 +105,7 @@ def test_results_and_empty_arrays_are_arguments_without_a_copy(driver):
         given = koel.cuda.empty((2, 3), dtype)
         assert given.shape == (2, 3) and given.dtype == dtype and given.numpy().nbytes == 6 * given.dtype.itemsize
     assert koel.cuda.empty(0).numpy().tolist() == []
-    with pytest.raises(TypeError, match="give int32, int64"):
+    with pytest.raises(TypeError, match="pass int32, int64"):
         koel.cuda.empty(3, "float16")
     with pytest.raises(OverflowError):
         koel.cuda.empty((2**40, 2**40))
@@ -113,7 +113,7 @@ def test_results_and_empty_arrays_are_arguments_without_a_copy(driver):
 
 def test_the_pool_of_cupy(driver, monkeypatch):
     class Functions:
-        """As cupy.cuda.PythonFunctionAllocator, on device 0."""
+        """Like cupy.cuda.PythonFunctionAllocator, on device 0."""
 
         def __init__(self, malloc, free):
             self.functions = malloc, free
@@ -121,7 +121,7 @@ def test_the_pool_of_cupy(driver, monkeypatch):
         def malloc(self, size):
             return self.functions[0](size, 0)
 
-    # MemoryPool calls the method that it is given.
+    # cupy.cuda.MemoryPool calls the given method.
     cuda = types.SimpleNamespace(PythonFunctionAllocator=Functions, MemoryPool=lambda malloc: malloc)
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
@@ -136,7 +136,7 @@ def test_the_pool_of_cupy(driver, monkeypatch):
     driver.stand_in_limit(0)
     with pytest.raises(MemoryError, match="CUDA"):
         malloc(1 << 30)
-    with pytest.raises(ValueError, match='give "torch" or "cupy"'):
+    with pytest.raises(ValueError, match='pass "torch" or "cupy"'):
         koel.cuda.pool("jax")
 
 

@@ -1,4 +1,4 @@
-"""Keys of several columns, and of high bits, in the stand-in's memory. tests/test_cuda_driver.py runs this file."""
+"""Keys of several columns, and keys with high bits, on the stand-in. tests/test_cuda_driver.py runs this file."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ PARTS = [
 
 
 def tuple_of(dtypes, rows, seed):
-    """Columns of keys that occur several times, with the least and the greatest of each type."""
+    """Columns of keys that occur several times, including the minimum and the maximum of each type."""
     columns, at = [], np.random.default_rng(seed).integers(0, 400, rows)
     for i, dtype in enumerate(dtypes):
         limits = np.iinfo(dtype)
@@ -62,20 +62,20 @@ def test_keys_of_several_columns(dtypes):
     each_same(koel.get_indexer(there(once), there(keys)), koel.get_indexer(once, keys, device="cpu"))
 
 
-def test_keys_of_several_columns_that_are_refused():
+def test_invalid_keys_of_several_columns_are_rejected():
     narrow, wide = OnGpu(np.arange(3, dtype=np.int32)), OnGpu(np.arange(3))
     for keys, error, text in [
-        ((wide, narrow), TypeError, r"a has \(int64, int32\), which are 96 bits.*up to 64"),
-        ((narrow, np.arange(3)), TypeError, r"a\[0\] is in the memory of a GPU .CUDA. and a\[1\] in main memory"),
+        ((wide, narrow), TypeError, r"a has \(int64, int32\), 96 bits in total.*at most 64"),
+        ((narrow, np.arange(3)), TypeError, r"a\[0\] is in GPU memory .CUDA. and a\[1\] is in main memory"),
         ((narrow, OnGpu(np.arange(2, dtype=np.int32))), ValueError, r"a\[0\] has 3 rows and a\[1\] has 2"),
-        ((narrow, OnGpu(np.zeros(3))), TypeError, "give integers"),
+        ((narrow, OnGpu(np.zeros(3))), TypeError, "pass integers"),
     ]:
         with pytest.raises(error, match=text):
             koel.unique(keys)
     with pytest.raises(TypeError, match=r"left has \(int32, int32\) and right has \(int32, int16\)"):
         koel.join((narrow, narrow), (narrow, OnGpu(np.arange(3, dtype=np.int16))))
     keys = tuple(OnGpu(np.array([5, -7, -7], dtype)) for dtype in ("int32", "int16"))
-    with pytest.raises(OverflowError, match=r"for the key \(-7, -7\) does not fit uint64"):
+    with pytest.raises(OverflowError, match=r"for key \(-7, -7\) does not fit in uint64"):
         koel.group_by(keys, {"x": (OnGpu(np.full(3, 2**63, np.uint64)), "sum")})
 
 
