@@ -164,7 +164,7 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", suffix=""),
-        "give another suffix",
+        "pass another suffix",
         lambda: koel.join_stream(TABLE, TABLE, "k", suffix="_2"),
     ),
     (
@@ -182,7 +182,7 @@ CASES = [
         "the name of a column, or a list of names",
         lambda: koel.join_stream(TABLE, TABLE, ["k"]),
     ),
-    (lambda: koel.join_stream(TABLE, TABLE, []), "give at least one", lambda: koel.join_stream(TABLE, TABLE, ["k"])),
+    (lambda: koel.join_stream(TABLE, TABLE, []), "pass at least one", lambda: koel.join_stream(TABLE, TABLE, ["k"])),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="much"),
         '"16GiB"',
@@ -190,7 +190,7 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit=1),
-        "give 1Mi or more",
+        "pass 1Mi or more",
         lambda: koel.join_stream(TABLE, TABLE, "k", memory_limit="1Mi"),
     ),
     (
@@ -200,17 +200,17 @@ CASES = [
     ),
     (
         lambda: koel.join_stream(K, TABLE, "k"),
-        "give a table",
+        "pass a table",
         lambda: koel.join_stream(pd.DataFrame({"k": K}), TABLE, "k"),
     ),
     (
         lambda: koel.join_stream(pa.array(K), TABLE, "k"),
-        "give a table with named columns",
+        "pass a table with named columns",
         lambda: koel.join_stream(pl.DataFrame({"k": K}), TABLE, "k"),
     ),
     (
         lambda: koel.group_by_stream(TABLE, "k", {"k": ("v", "sum")}),
-        "another name",
+        "rename one of them",
         lambda: koel.group_by_stream(TABLE, "k", {"s": ("v", "sum")}),
     ),
     (
@@ -218,7 +218,7 @@ CASES = [
         '("column", "sum") or "size"',
         lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "sum")}),
     ),
-    (lambda: koel.unique_stream(pa.table({})), "give at least one", lambda: koel.unique_stream(TABLE)),
+    (lambda: koel.unique_stream(pa.table({})), "pass at least one", lambda: koel.unique_stream(TABLE)),
     (lambda: koel.unique_stream(TABLE, ["k", "k"]), "name each column once", lambda: koel.unique_stream(TABLE, ["k"])),
     (lambda: np.asarray(BATCHES), "to_pandas()", lambda: koel.unique_stream(TABLE, "k").to_pandas()),
     # Results.

@@ -128,7 +128,7 @@ CASES = [
         lambda: koel.group_by_stream(TABLE, "k", {"n": ("v", "min")}),
     ),
     # Joins.
-    (lambda: koel.join_stream(TABLE, TABLE), "give either on", lambda: koel.join_stream(TABLE, TABLE, "k")),
+    (lambda: koel.join_stream(TABLE, TABLE), "pass either on", lambda: koel.join_stream(TABLE, TABLE, "k")),
     (
         lambda: koel.join_stream(TABLE, TABLE),
         "or left_on and right_on",
@@ -146,7 +146,7 @@ CASES = [
     ),
     (
         lambda: PREPARED.join_stream(TABLE, left_on=["k", "v"]),
-        "left_on has 2 names, but the key columns are k: give one name for each",
+        "left_on has 2 names, but the key columns are k: pass one name for each",
         lambda: PREPARED.join_stream(TABLE, left_on=["k"]),
     ),
     (lambda: koel.PreparedJoin(TABLE, ["k", "k"]), "name each key once", lambda: koel.PreparedJoin(TABLE, ["k"])),
@@ -155,7 +155,7 @@ CASES = [
         "name each column once",
         lambda: koel.PreparedJoin(TABLE, "k", columns=["v"]),
     ),
-    (lambda: koel.PreparedJoin(TABLE, []), "give at least one", lambda: koel.PreparedJoin(TABLE, ["k"])),
+    (lambda: koel.PreparedJoin(TABLE, []), "pass at least one", lambda: koel.PreparedJoin(TABLE, ["k"])),
     # Parameters.
     (lambda: koel.kmers("ACGT", 0), "use 1 to 32", lambda: koel.kmers("ACGT", 1)),
     (lambda: koel.kmers("AXC", 3), "replace it with N", lambda: koel.kmers("ANC", 3)),

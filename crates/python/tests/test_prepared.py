@@ -123,7 +123,7 @@ def test_invalid_arguments_and_files_are_rejected(tmp_path):
         ("keys", lambda: prepared.join_stream(left, left_on=["id", "text"]), ValueError, "the key columns are id"),
         ("column", lambda: prepared.join_stream(left, left_on="no"), KeyError, "no"),
         ("column", lambda: prepared.join_stream(left, columns=["no"]), KeyError, "no"),
-        ("table", lambda: koel.PreparedJoin([1, 2], "id"), TypeError, "give a table"),
+        ("table", lambda: koel.PreparedJoin([1, 2], "id"), TypeError, "pass a table"),
         ("key", lambda: koel.PreparedJoin(right, "no"), KeyError, "no"),
         ("key", lambda: koel.PreparedJoin(right, ["id", "id"]), ValueError, "name each key once"),
         ("payload", lambda: koel.PreparedJoin(right, "id", columns=["no"]), KeyError, "no"),

@@ -190,7 +190,7 @@ def test_columns_and_batches_are_pickled():
     assert pickle.loads(pickle.dumps(batch)).to_pyarrow().equals(batch.to_pyarrow())
     assert koel.Column(pa.chunked_array([[1], [2]])).to_pylist() == [1, 2]
     for wrong in (lambda: koel.Column([1]), lambda: koel.Batch([1])):
-        with pytest.raises(TypeError, match="is a list: (pass|give)"):
+        with pytest.raises(TypeError, match="is a list: pass"):
             wrong()
     table = pa.table({"k": [1]})
     for one in [koel.Table([1], [2]), koel.Set([1]), koel.Index([1]), koel.MultiTable([1], [2]), koel.PreparedJoin(table, "k")]:

@@ -267,7 +267,7 @@ def test_invalid_arguments_are_rejected_immediately(tmp_path):
     join, group_by, unique = koel.join_stream, koel.group_by_stream, koel.unique_stream
     (tmp_path / "file").touch()
     for error, match, call in [
-        (TypeError, "left is a dict: give a table", lambda: join({}, table, "k")),
+        (TypeError, "left is a dict: pass a table", lambda: join({}, table, "k")),
         (TypeError, "cannot be read as a table", lambda: join(table["n"], table, "k")),
         (KeyError, "no column `x`: the columns are `k`, `n`", lambda: join(table, table, "x")),
         (TypeError, "cast", lambda: join(table, table, left_on="k", right_on="n")),

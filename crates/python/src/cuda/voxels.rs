@@ -46,7 +46,7 @@ fn voxels<W: Word>(
     let len = count.checked_mul(max_points).and_then(|len| len.checked_mul(width));
     let bytes = len.and_then(|len| len.checked_mul(size_of::<W>()));
     let (Some(len), Some(bytes)) = (len, bytes) else {
-        let text = format!("{count} voxels of {max_points} points do not fit: give fewer");
+        let text = format!("{count} voxels of {max_points} points do not fit: pass fewer");
         return Err(PyMemoryError::new_err(text).into());
     };
     let (gathered, places, counts) = (cuda.allocate(bytes)?, cuda.allocate(12 * count)?, cuda.allocate(4 * count)?);

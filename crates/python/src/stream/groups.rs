@@ -38,7 +38,7 @@ use crate::run::detached;
 ///         ("price", "sum")}. The functions are "sum", "min", "max", "mean" or "avg", "count"
 ///         (non-missing values), "nunique" or "count_distinct" (distinct non-missing values),
 ///         "first" and "last" (the value of a group's first and last row, missing or not). For
-///         the number of rows, give "size" without a column.
+///         the number of rows, pass "size" without a column.
 ///     sort: whether to sort the groups by key; otherwise, they are in order of first occurrence.
 ///     dropna: whether to drop rows with a missing key (null); NaN is not missing. The command
 ///         `koel groupby` keeps such rows.
@@ -79,7 +79,7 @@ pub(crate) fn group_by_stream(
 ) -> PyResult<BatchReader> {
     let by = names("by", by)?;
     let wanted = wanted(aggregates)?;
-    check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "give one of them another name")?;
+    check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "rename one of them")?;
     let limit = memory::limit(memory_limit, temp_dir)?;
     let table = Table::of("table", table)?;
     let mut picks = Vec::new();
@@ -165,7 +165,7 @@ pub(crate) fn unique_stream(
     let table = Table::of("table", table)?;
     let count = table.schema().fields().len();
     if count == 0 {
-        return Err(PyValueError::new_err("table has no columns: give at least one"));
+        return Err(PyValueError::new_err("table has no columns: pass at least one"));
     }
     let by = match on {
         Some(on) => {
@@ -196,7 +196,7 @@ fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
         let of = what.extract::<(String, String)>().ok().and_then(|(column, of)| Some((column, function(&of)?)));
         if of.is_none() && !what.extract::<String>().is_ok_and(|text| text == "size") {
             return Err(PyValueError::new_err(format!(
-                "aggregate {name:?} is {}: give (\"column\", \"sum\") or \"size\"; functions are {FUNCTIONS}",
+                "aggregate {name:?} is {}: pass (\"column\", \"sum\") or \"size\"; functions are {FUNCTIONS}",
                 what.repr()?
             )));
         }

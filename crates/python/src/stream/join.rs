@@ -153,7 +153,7 @@ fn key_names(
             let (left, right) = (names("left_on", left)?, names("right_on", right)?);
             if left.len() != right.len() {
                 let text = format!(
-                    "left_on has {} names, but right_on has {}: give the same number of both",
+                    "left_on has {} names, but right_on has {}: pass the same number of both",
                     left.len(),
                     right.len()
                 );
@@ -163,7 +163,7 @@ fn key_names(
         }
         _ => {
             return Err(PyTypeError::new_err(
-                "cannot determine the key columns: give either on, or left_on and right_on",
+                "cannot determine the key columns: pass either on, or left_on and right_on",
             ));
         }
     };
@@ -281,7 +281,7 @@ pub(super) fn chosen(mut outs: Vec<ResultColumn>, requested: Option<Vec<String>>
     let advice = if are_of_one_side {
         "rename one of them, or exclude both with columns=[..]"
     } else {
-        "rename one of them, give another suffix, or exclude both with columns=[..]"
+        "rename one of them, pass another suffix, or exclude both with columns=[..]"
     };
     check_names(outs.iter().filter(is_requested).map(|out| out.name.as_str()), advice)?;
     let Some(requested) = requested else { return Ok(outs) };

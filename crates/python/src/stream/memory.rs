@@ -74,7 +74,7 @@ fn committed() -> u64 {
 }
 
 fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let advice = "give a number of bytes, or text like \"300MB\", \"4GB\" or \"16GiB\" (K, M, G are powers \
+    let advice = "pass a number of bytes, or text like \"300MB\", \"4GB\" or \"16GiB\" (K, M, G are powers \
                   of 1000, Ki, Mi, Gi of 1024)";
     let wrong = || PyValueError::new_err(format!("memory_limit is {memory}: {advice}"));
     let bytes = if memory.is_instance_of::<PyInt>() {
@@ -85,7 +85,7 @@ fn bytes(memory: &Bound<'_, PyAny>) -> PyResult<u64> {
         return Err(PyTypeError::new_err(format!("memory_limit is a {}: {advice}", memory.get_type().name()?)));
     };
     if bytes < MIN_LIMIT {
-        return Err(PyValueError::new_err(format!("memory_limit is {bytes} bytes: give 1Mi or more")));
+        return Err(PyValueError::new_err(format!("memory_limit is {bytes} bytes: pass 1Mi or more")));
     }
     Ok(bytes)
 }

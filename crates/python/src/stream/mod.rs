@@ -48,10 +48,10 @@ fn names(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         return Ok(vec![one]);
     }
     let several = given.extract::<Vec<String>>().map_err(|_| {
-        PyTypeError::new_err(format!("{argument} is {}: give the name of a column, or a list of names", given))
+        PyTypeError::new_err(format!("{argument} is {}: pass the name of a column, or a list of names", given))
     })?;
     if several.is_empty() {
-        return Err(PyValueError::new_err(format!("{argument} has no names: give at least one")));
+        return Err(PyValueError::new_err(format!("{argument} has no names: pass at least one")));
     }
     Ok(several)
 }

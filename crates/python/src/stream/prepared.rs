@@ -183,7 +183,7 @@ impl PreparedJoin {
         let left_on = left_on.map_or_else(|| Ok(right_on.clone()), |left_on| names("left_on", left_on))?;
         if left_on.len() != right_on.len() {
             let (count, keys) = (left_on.len(), right_on.join(", "));
-            let text = format!("left_on has {count} names, but the key columns are {keys}: give one name for each");
+            let text = format!("left_on has {count} names, but the key columns are {keys}: pass one name for each");
             return Err(PyValueError::new_err(text));
         }
         let requested = columns.map(|columns| names("columns", columns)).transpose()?;

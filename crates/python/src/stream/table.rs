@@ -87,14 +87,14 @@ pub(crate) fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dy
         return reader_of(name, &table);
     }
     let table = crate::arrow::table(given).map_err(|error| {
-        let advice = "give a table with named columns";
+        let advice = "pass a table with named columns";
         PyTypeError::new_err(format!("{name} cannot be read as a table: {}: {advice}", error.value(given.py())))
     })?;
     if let Some(table) = table {
         return Ok(table);
     }
     let text = format!(
-        "{name} is a {}: give a table, such as a polars or pandas DataFrame, a pyarrow Table or RecordBatchReader, a DuckDB \
+        "{name} is a {}: pass a table, such as a polars or pandas DataFrame, a pyarrow Table or RecordBatchReader, a DuckDB \
          relation, or another object with __arrow_c_stream__",
         given.get_type().name()?
     );

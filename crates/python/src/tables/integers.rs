@@ -55,7 +55,7 @@ pub(super) enum Role {
 fn not_integers(name: &str, found: &DataType, shown: &str) -> PyErr {
     let advice = match found {
         DataType::Boolean => "convert it with .astype(\"uint8\") (NumPy, pandas) or .cast(..) (pyarrow, polars)",
-        _ if name == "values" => "give row numbers as values, such as numpy.arange(n)",
+        _ if name == "values" => "pass row numbers as values, such as numpy.arange(n)",
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
             "drop missing values, then convert whole numbers with .astype(\"int64\") (NumPy, pandas) or .cast(..) \
              (pyarrow, polars); for fractions, use koel.join or koel.isin"

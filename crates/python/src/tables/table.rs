@@ -100,7 +100,7 @@ impl Table {
             "last" => Duplicates::KeepLast,
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "duplicates is {duplicates:?}: give \"error\", \"first\" or \"last\""
+                    "duplicates is {duplicates:?}: pass \"error\", \"first\" or \"last\""
                 )));
             }
         };
