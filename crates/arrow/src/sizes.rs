@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -71,21 +72,14 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
         fixed if is_fixed(fixed) => (),
         DataType::Dictionary(..) => {
             let (dictionary, nulls) = (array.as_any_dictionary(), array.nulls());
-            let values = dictionary.values();
-            if values.is_empty() {
-                return;
-            }
-            let few = values.len() <= of_rows.len();
-            let mut of_values = vec![0; if few { values.len() } else { 0 }];
-            if few {
-                add_contents(values, &mut of_values);
-            }
-            let of_value = |value: usize| u32::try_from(content(values, value..value + 1)).unwrap_or(u32::MAX);
-            for (row, (of_row, key)) in of_rows.iter_mut().zip(dictionary.normalized_keys()).enumerate() {
-                if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-                    *of_row = of_row.saturating_add(of_values.get(key).copied().unwrap_or_else(|| of_value(key)));
+            let mut of_rows = of_rows.iter_mut().enumerate();
+            each_value(dictionary.values(), &keys_of(dictionary), |bytes| {
+                if let Some((row, of_row)) = of_rows.next()
+                    && nulls.is_none_or(|nulls| nulls.is_valid(row))
+                {
+                    *of_row = of_row.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
                 }
-            }
+            });
         }
         _ => {
             for (row, of_row) in of_rows.iter_mut().enumerate() {
@@ -167,20 +161,46 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
         DataType::Dictionary(..) => {
             let keys = array.slice(rows.start, rows.len());
             let (dictionary, nulls) = (keys.as_any_dictionary(), keys.nulls());
-            let values = dictionary.values();
-            let of_value = |value: usize| content(values, value..value + 1);
-            // Most dictionaries have far fewer values than rows.
-            let of_values: Vec<usize> =
-                if values.len() <= rows.len() { (0..values.len()).map(of_value).collect() } else { Vec::new() };
-            if values.is_empty() || !of_values.is_empty() && of_values.iter().all(|&bytes| bytes == 0) {
-                return 0;
-            }
-            let keys = dictionary.normalized_keys();
+            let keys = keys_of(dictionary);
             valid(nulls, 0..keys.len(), &|rows| {
-                keys[rows].iter().map(|&key| of_values.get(key).copied().unwrap_or_else(|| of_value(key))).sum()
+                let mut sum = 0;
+                each_value(dictionary.values(), &keys[rows], |bytes| sum += bytes);
+                sum
             })
         }
         _ => 0,
+    }
+}
+
+/// The position of each row's value; none if the dictionary has no values, so that all rows are null.
+fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
+    if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() }
+}
+
+/// Calls `put` with the content of each of the values of a dictionary at these positions. A dictionary may be too large
+/// for caches, so the loop over text is short: the processor then waits for several values at a time.
+fn each_value(values: &dyn Array, at: &[usize], mut put: impl FnMut(usize)) {
+    let nulls = values.nulls();
+    let is_there = |at: usize| nulls.is_none_or(|nulls| nulls.is_valid(at));
+    macro_rules! each {
+        (|$at:ident| $bytes:expr) => {
+            at.iter().for_each(|&$at| put(if is_there($at) { $bytes } else { 0 }))
+        };
+    }
+    match values.data_type() {
+        DataType::Utf8 => {
+            let offsets = values.as_string::<i32>().value_offsets();
+            each!(|at| (offsets[at + 1] - offsets[at]) as usize)
+        }
+        DataType::LargeUtf8 => {
+            let offsets = values.as_string::<i64>().value_offsets();
+            each!(|at| (offsets[at + 1] - offsets[at]) as usize)
+        }
+        DataType::Utf8View => {
+            let views = values.as_string_view().views();
+            each!(|at| of_view(&views[at]) as usize)
+        }
+        _ => each!(|at| content(values, at..at + 1)),
     }
 }
 
@@ -215,12 +235,12 @@ mod tests {
 
     use arrow_array::builder::{Int64Builder, ListBuilder, StringDictionaryBuilder};
     use arrow_array::types::Int32Type;
-    use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, StringViewArray, StructArray};
+    use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int64Array, StringArray, StringViewArray, StructArray};
 
     use super::*;
 
     /// Arrays of four rows, with the number of bytes of all rows, and of the last two.
-    fn cases() -> [(ArrayRef, usize, usize); 8] {
+    fn cases() -> [(ArrayRef, usize, usize); 9] {
         let long = "x".repeat(100);
         let texts: ArrayRef = Arc::new(StringArray::from(vec![&long, "", &long, "ab"]));
         let under_nulls = StringArray::new(
@@ -245,6 +265,7 @@ mod tests {
             (Arc::new(lists.finish()), 4 * 4 + 103 * 8, 2 * 4 + 3 * 8),
             (Arc::new(names.finish()), 4 * 4 + 201, 2 * 4 + 101),
             (Arc::new(both), 4 * 12 + 202, 2 * 12 + 102),
+            (Arc::new([None::<&str>; 4].into_iter().collect::<DictionaryArray<Int32Type>>()), 4 * 4, 2 * 4),
         ]
     }
 
