@@ -186,7 +186,7 @@ enum Coder {
         least: i128,
         values: u64,
     },
-    Strings(StringNumbers),
+    Strings(Box<StringNumbers>),
 }
 
 /// The words of the columns encoded so far.
@@ -241,7 +241,7 @@ impl Fit<'_> {
         if column.is_bytes() {
             let (numbers, of) = StringNumbers::build(self.device, StringColumn::of(column)?, self.bits)?;
             let values = of.len() as u64;
-            return self.step(column, Coder::Strings(numbers), values, Some(of), making);
+            return self.step(column, Coder::Strings(numbers.into()), values, Some(of), making);
         }
         let (least, values) = range(column);
         match u64::try_from(values) {

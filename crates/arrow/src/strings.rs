@@ -15,8 +15,8 @@
 //!
 //! The device stores only hashes. Strings remain in host memory, where they are compared.
 //!
-//! Batches of a table often share a dictionary. Its values are looked up once, as soon as batches with as many rows were
-//! looked up; before that, only the values of their rows are.
+//! Batches of a table often share a dictionary. Its values are looked up once, as soon as as many rows were looked up;
+//! before that, only the values of their rows are.
 
 use std::collections::HashMap;
 use std::hint::black_box;

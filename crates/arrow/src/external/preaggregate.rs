@@ -14,6 +14,7 @@
 //!
 //! Counts of distinct values are not supported, because they have no such state; nor are GPUs.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +48,8 @@ pub(super) struct Plan<'a> {
     /// The columns of partial rows: those of the key, followed by states.
     schema: SchemaRef,
     states: Vec<State>,
+    /// The index of each state, by how it is merged.
+    known: HashMap<(State, Function), usize>,
     /// The aggregates that merge the states of a key.
     pub(super) merge: Vec<Of>,
     results: Vec<Output>,
@@ -102,6 +105,7 @@ impl<'a> Plan<'a> {
             alone: Any::Cpu(Cpu::of_caller()),
             schema: Arc::new(Schema::empty()),
             states: Vec::new(),
+            known: HashMap::new(),
             merge: Vec::new(),
             results: Vec::new(),
             counts: Counts::default(),
@@ -123,14 +127,13 @@ impl<'a> Plan<'a> {
     /// of groups.
     fn state(&mut self, state: State, merged_by: Function) -> usize {
         let keys = self.grouping.by.len();
-        let is_same = |(other, of): (&State, &Of)| *other == state && of.function == merged_by;
-        let place = self.states.iter().zip(&self.merge).position(is_same).unwrap_or_else(|| {
-            let column = Some(keys + self.states.len());
-            self.states.push(state.clone());
-            self.merge.push(Of { function: merged_by, column, name: String::new() });
-            self.states.len() - 1
-        });
-        keys + place
+        let next = keys + self.states.len();
+        let at = *self.known.entry((state.clone(), merged_by)).or_insert(next);
+        if at == next {
+            self.states.push(state);
+            self.merge.push(Of { function: merged_by, column: Some(at), name: String::new() });
+        }
+        at
     }
 
     fn result(&mut self, of: &Of, table: &Schema) -> Option<Output> {

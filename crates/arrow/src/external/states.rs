@@ -19,7 +19,7 @@ use crate::values::{Numbers, Values, exact_sums};
 const MOST: u128 = 10_u128.pow(DIGITS as u32) - 1;
 
 /// The state of an aggregate. Columns are given by their index in the table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
     /// The number of rows.
     Rows,

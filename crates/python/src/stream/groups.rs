@@ -1,5 +1,6 @@
 //! Group-bys and distinct rows of tables that are read in batches.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -82,11 +83,9 @@ pub(crate) fn group_by_stream(
     check_names(by.iter().chain(wanted.iter().map(|of| &of.0)).map(String::as_str), "rename one of them")?;
     let limit = memory::limit(memory_limit, temp_dir)?;
     let table = Table::of("table", table)?;
-    let mut picks = Vec::new();
-    let by = by
-        .iter()
-        .map(|name| Ok(pick(&mut picks, table.index_of(name)?, ReadAs::Unchanged)))
-        .collect::<Result<Vec<_>>>()?;
+    let mut picks = Picks::default();
+    let by =
+        by.iter().map(|name| Ok(picks.add(table.index_of(name)?, ReadAs::Unchanged))).collect::<Result<Vec<_>>>()?;
     let aggregate = |(name, of): &Wanted| {
         let Some((column, function)) = of else {
             return Ok(Of { function: Function::Count, column: None, name: name.clone() });
@@ -95,12 +94,12 @@ pub(crate) fn group_by_stream(
         let is_added = matches!(function, Function::Sum | Function::Mean);
         let read_as =
             if is_added && *table.type_of(at) == DataType::Boolean { ReadAs::Numbers } else { ReadAs::Unchanged };
-        Ok(Of { function: *function, column: Some(pick(&mut picks, at, read_as)), name: name.clone() })
+        Ok(Of { function: *function, column: Some(picks.add(at, read_as)), name: name.clone() })
     };
     let aggregates = wanted.iter().map(aggregate).collect::<Result<Vec<_>>>()?;
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let plan = GroupPlan { by, aggregates, order: order(sort), nulls, limit };
-    let table = Picked::new(table, picks);
+    let table = Picked::new(table, picks.columns);
     let groups = checked(py, &plan, &table)?;
     // Key columns keep the metadata of the table's fields, such as an extension type.
     let key = |&at: &usize| plain(table.schema().field(at));
@@ -175,12 +174,13 @@ pub(crate) fn unique_stream(
         None => (0..count).collect(),
     };
     // All columns have the values of the first row of each key.
-    let others: Vec<usize> = (0..count).filter(|at| !by.contains(at)).collect();
+    let keys: HashSet<usize> = by.iter().copied().collect();
+    let others: Vec<usize> = (0..count).filter(|at| !keys.contains(at)).collect();
     let first =
         |&at: &usize| Of { function: Function::First, column: Some(at), name: table.schema().field(at).name().clone() };
     let aggregates: Vec<Of> = others.iter().map(first).collect();
-    let found: Vec<usize> = by.iter().chain(&others).copied().collect();
-    let columns = (0..count).map(|at| found.iter().position(|&of| of == at).unwrap_or_default()).collect();
+    let mut columns = vec![0; count];
+    by.iter().chain(&others).zip(0..).for_each(|(&at, found)| columns[at] = found);
     let schema = schema_of(table.schema().fields().iter().map(|field| plain(field)).collect());
     let plan = GroupPlan { by, aggregates, order: order(sort), nulls: NullKeys::Group, limit };
     let table = Picked::new(table, (0..count).map(|at| (at, ReadAs::Unchanged)).collect());
@@ -205,13 +205,21 @@ fn wanted(aggregates: &Bound<'_, PyAny>) -> PyResult<Vec<Wanted>> {
     items(aggregates)?.into_iter().map(of).collect()
 }
 
-/// The position of a column in `picks`, the columns to read. Adds the column if necessary.
-fn pick(picks: &mut Vec<(usize, ReadAs)>, at: usize, read_as: ReadAs) -> usize {
-    let pick = (at, read_as);
-    picks.iter().position(|other| *other == pick).unwrap_or_else(|| {
-        picks.push(pick);
-        picks.len() - 1
-    })
+/// The columns to read, each once.
+#[derive(Default)]
+struct Picks {
+    columns: Vec<(usize, ReadAs)>,
+    positions: HashMap<(usize, ReadAs), usize>,
+}
+
+impl Picks {
+    /// The position of a column among those to read. Adds it if necessary.
+    fn add(&mut self, at: usize, read_as: ReadAs) -> usize {
+        *self.positions.entry((at, read_as)).or_insert_with_key(|pick| {
+            self.columns.push(pick.clone());
+            self.columns.len() - 1
+        })
+    }
 }
 
 fn order(sort: bool) -> IdOrder {

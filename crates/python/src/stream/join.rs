@@ -1,6 +1,6 @@
 //! Joins of tables that are read in batches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use arrow_array::new_empty_array;
@@ -261,8 +261,7 @@ impl JoinColumns<'_> {
             if key.is_some_and(|key| !keeps_right || is_either(&key)) {
                 continue;
             }
-            let is_taken = own.iter().any(|left| left.name() == field.name());
-            let suffix = if is_taken { self.suffix } else { "" };
+            let suffix = if self.left.has(field.name()) { self.suffix } else { "" };
             outs.push(ResultColumn { name: format!("{}{suffix}", field.name()), source: Source::Right(at) });
         }
         outs
@@ -270,8 +269,9 @@ impl JoinColumns<'_> {
 }
 
 /// The requested columns, in the requested order; by default all.
-pub(super) fn chosen(mut outs: Vec<ResultColumn>, requested: Option<Vec<String>>) -> Result<Vec<ResultColumn>> {
-    let is_requested = |out: &&ResultColumn| requested.as_ref().is_none_or(|requested| requested.contains(&out.name));
+pub(super) fn chosen(outs: Vec<ResultColumn>, requested: Option<Vec<String>>) -> Result<Vec<ResultColumn>> {
+    let names: Option<HashSet<&String>> = requested.as_ref().map(|requested| requested.iter().collect());
+    let is_requested = |out: &&ResultColumn| names.as_ref().is_none_or(|names| names.contains(&out.name));
     // The suffix only distinguishes right columns from left ones.
     let mut sides = HashMap::new();
     let are_of_one_side = outs.iter().filter(is_requested).any(|out| {
@@ -287,11 +287,9 @@ pub(super) fn chosen(mut outs: Vec<ResultColumn>, requested: Option<Vec<String>>
     let Some(requested) = requested else { return Ok(outs) };
     check_names(requested.iter().map(String::as_str), "name each column once")?;
     let there: Vec<String> = outs.iter().map(|out| out.name.clone()).collect();
-    let take = |name: &String| match outs.iter().position(|out| out.name == *name) {
-        Some(at) => Ok(outs.swap_remove(at)),
-        None => Err(koel_arrow::Error::MissingColumn { column: name.clone(), there: there.clone() }.into()),
-    };
-    requested.iter().map(take).collect()
+    let mut outs: HashMap<String, ResultColumn> = outs.into_iter().map(|out| (out.name.clone(), out)).collect();
+    let missing = |column: &String| koel_arrow::Error::MissingColumn { column: column.clone(), there: there.clone() };
+    requested.iter().map(|name| Ok(outs.remove(name).ok_or_else(|| missing(name))?)).collect()
 }
 
 /// Returns an error if the keys of the two sides cannot be compared.

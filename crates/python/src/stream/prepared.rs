@@ -301,7 +301,7 @@ fn outs(left: &Table, side: &koel_arrow::PreparedJoin, has_right: bool, suffix: 
         .collect();
     let others = side.schema().fields().iter().enumerate();
     outs.extend(others.filter(|(at, _)| has_right && !side.on().contains(at)).map(|(at, field)| {
-        let is_taken = own.iter().any(|left| left.name() == field.name());
+        let is_taken = left.has(field.name());
         ResultColumn {
             name: format!("{}{}", field.name(), if is_taken { suffix } else { "" }),
             source: Source::Right(at),

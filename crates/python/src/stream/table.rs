@@ -8,6 +8,7 @@
 //! Batches are read by a thread that does not hold the interpreter's lock, as Arrow's C stream interface requires: a
 //! stream that is implemented in Python acquires the lock itself.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -29,6 +30,8 @@ pub(crate) struct Table {
     name: &'static str,
     reader: Box<dyn RecordBatchReader + Send>,
     schema: SchemaRef,
+    /// The position of each name; `None` if several columns have it.
+    by_name: HashMap<String, Option<usize>>,
     /// The number of rows, if it is known.
     rows: Option<usize>,
 }
@@ -40,7 +43,11 @@ impl Table {
         let schema = reader.schema();
         // The attributes of pyarrow and polars. The length of a DuckDB relation is unknown until its query runs.
         let rows = ["num_rows", "height"].iter().find_map(|&rows| given.getattr(rows).ok()?.extract().ok());
-        Ok(Table { name, reader, schema, rows })
+        let mut by_name = HashMap::with_capacity(schema.fields().len());
+        for (at, field) in schema.fields().iter().enumerate() {
+            by_name.entry(field.name().clone()).and_modify(|at| *at = None).or_insert(Some(at));
+        }
+        Ok(Table { name, reader, schema, by_name, rows })
     }
 
     /// The number of rows; `usize::MAX` if it is unknown.
@@ -57,13 +64,17 @@ impl Table {
         self.schema.field(at).data_type()
     }
 
+    /// Whether a column has this name.
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.by_name.contains_key(column)
+    }
+
     /// The position of the column with this name.
     pub(crate) fn index_of(&self, column: &str) -> Result<usize> {
-        let mut positions = (0..).zip(self.schema.fields()).filter(|(_, field)| field.name() == column);
-        match (positions.next(), positions.next()) {
-            (Some((at, _)), None) => Ok(at),
-            (Some(_), Some(_)) => Err(koel_arrow::Error::AmbiguousColumn { column: column.into() }.into()),
-            (None, _) => {
+        match self.by_name.get(column) {
+            Some(&Some(at)) => Ok(at),
+            Some(None) => Err(koel_arrow::Error::AmbiguousColumn { column: column.into() }.into()),
+            None => {
                 let there = self.schema.fields().iter().map(|field| field.name().clone()).collect();
                 Err(koel_arrow::Error::MissingColumn { column: column.into(), there }.into())
             }
@@ -102,7 +113,7 @@ pub(crate) fn reader_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Box<dy
 }
 
 /// How a column is read.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ReadAs {
     Unchanged,
     /// A column of type null as nulls of another type.
