@@ -1,11 +1,11 @@
 //! Memory that runs out during an operation: a typed error is returned, and the table is unchanged.
 //!
-//! The program's allocator refuses the n-th allocation of [`LARGE`] bytes or more, for each n in turn, until the
-//! operation makes fewer than n. Smaller allocations always succeed: rayon and crossbeam allocate blocks of up to 2 KiB
-//! for themselves, with functions that cannot fail. Buffers of the CPU from 2 MiB on are mapped rather than allocated;
-//! `src/cpu/memory.rs` tests that a failure to map them is an error.
+//! The program's allocator refuses the n-th allocation of at least [`LARGE`] bytes, for each n in turn, until the
+//! operation makes fewer than n such allocations. Smaller allocations always succeed: rayon and crossbeam allocate
+//! blocks of up to 2 KiB for themselves, with functions that cannot fail. Buffers of the CPU from 2 MiB on are mapped
+//! rather than allocated; `src/cpu/memory.rs` tests that a failure to map them is an error.
 //!
-//! Threads that do not start are tested as well.
+//! Another test covers threads that cannot be started.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Debug;
@@ -21,9 +21,9 @@ use koel::{
     JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, Sharded, group, sharded,
 };
 
-/// The minimum size of allocations that may be refused.
+/// The minimum size of the allocations that are refused.
 const LARGE: usize = 4 << 10;
-/// Pairs: enough for several threads to sort at once, and for several chunks.
+/// The number of pairs: enough for several threads and several chunks.
 const PAIRS: u32 = 20_000;
 /// More large allocations than any operation here makes.
 const MOST: i64 = 2000;
@@ -40,7 +40,7 @@ fn refused(bytes: usize) -> bool {
     bytes >= LARGE && LEFT.fetch_sub(1, Relaxed) == 0
 }
 
-#[expect(unsafe_code, reason = "allocators are")]
+#[expect(unsafe_code, reason = "GlobalAlloc is an unsafe trait")]
 // SAFETY: all work is done by the system's allocator; a null pointer means that there is no memory.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -64,14 +64,14 @@ unsafe impl GlobalAlloc for Refusing {
     }
 }
 
-/// Only one test at a time uses the allocator.
+/// Locks the allocator, which only one test may use at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on the result of `make`, with each of its large allocations refused in turn. After an error `check`
-/// checks what is left. Returns how often memory was refused.
+/// Runs `work` on the result of `make`, with each of its large allocations refused in turn. `check` checks the state
+/// after an error. Returns the number of refused allocations.
 fn sweep<T, R: Debug>(
     what: &str,
     make: impl FnMut() -> T,
@@ -105,7 +105,7 @@ fn sweep_of<T, R>(
             Err(error) => panic!("{what}, allocation {n}: {error}"),
             // A thread may fall back to another strategy instead of failing, if the result is complete.
             Ok(result) => {
-                assert!(shown(&result) == expected, "{what}, allocation {n}: another result");
+                assert!(shown(&result) == expected, "{what}, allocation {n}: a wrong result");
                 if !was_refused {
                     return errors;
                 }
@@ -131,7 +131,7 @@ where
     let build = || keep.build(&cpu, &keys, &values).expect("memory");
     let table = build();
     table.save(&path).expect("a file");
-    // The places of the pairs of a classic table depend on the schedule of its build.
+    // The slots of the pairs of a classic table depend on the schedule of its build.
     let state = |table: &HashTable<Cpu, S>| {
         let mut pairs = table.to_pairs().expect("memory");
         pairs.sort_unstable();
@@ -142,7 +142,7 @@ where
     let twice = [&keys[..], &keys[..100]].concat();
     let (more, many) = (Workload::new(500, 9).keys(), vec![7; PAIRS as usize + 100]);
 
-    // Fresh threads and devices too, because the workspaces of passes are created there.
+    // New devices too, because their first operation allocates workspaces.
     let fresh = || Cpu::with_threads(2).expect("threads");
     let shown = |table: &HashTable<Cpu, S>| format!("{:?}", state(table));
     let built = sweep_of(&what("build"), fresh, |cpu| builder.build(cpu, &keys, &values), shown, |_| ());
@@ -160,7 +160,7 @@ where
         &what("save"),
         || (),
         |()| table.save(&path),
-        |()| as_before(&HashTable::open(&cpu, &path).expect("the file that was there")),
+        |()| as_before(&HashTable::open(&cpu, &path).expect("the saved file")),
     );
     sweep(&what("insert"), build, |table| Ok(table.insert(&more, &many[..500])?.added), as_before);
     sweep(&what("upsert"), build, |table| Ok(table.upsert(&keys, &many[..keys.len()])?.overwritten), as_before);
@@ -199,7 +199,7 @@ fn structures_survive_every_refusal() {
         sweep("unique", || (), |()| group::unique(&cpu, &keys, order), |()| ());
         sweep("factorize", || (), |()| group::factorize(&cpu, &keys, order), |()| ());
     }
-    // Keys of a short range, and keys far apart.
+    // Keys from a short range, and scattered keys.
     for keys in [keys.clone(), Workload::new(PAIRS, 3).keys()] {
         sweep("first rows", || (), |()| FirstRows::build(&cpu, &keys)?.rows(), |()| ());
         sweep("found first rows", || (), |()| FirstRows::build(&cpu, &keys[..2000])?.find(&keys), |()| ());
@@ -207,7 +207,7 @@ fn structures_survive_every_refusal() {
         // Short columns are numbered in one pass, and longer ones in several.
         let longer: Vec<u32> = keys.iter().copied().cycle().take(70_000).collect();
         for keys in [&keys, &longer] {
-            // With two threads, one of them numbers some columns alone.
+            // With two threads, one thread numbers some of the columns alone.
             for cpu in [&cpu, &three] {
                 sweep("ids", || (), |()| group::factorize(cpu, keys, IdOrder::FirstSeen), |()| ());
                 sweep("unique", || (), |()| group::unique(cpu, keys, IdOrder::FirstSeen), |()| ());
@@ -219,7 +219,7 @@ fn structures_survive_every_refusal() {
                 let index = || ColumnIndex::build(&cpu, right);
                 sweep("a join", || (), |()| index()?.join(&keys, kind)?.collect(), |()| ());
                 let index = index().expect("memory");
-                // A failed one leaves no mark.
+                // A failed batch has no effect.
                 let alone =
                     |matched: &Matched| assert_eq!(index.unmatched(matched).expect("memory").len(), right.len());
                 let none = || index.matched().expect("memory");
@@ -256,7 +256,7 @@ fn structures_survive_every_refusal() {
     sweep_of("an intersection", || (), |()| one.intersection(&other), members, |()| ());
 }
 
-/// So few groups that each thread has separate cells, in which a column is a large allocation.
+/// With few groups, each thread has its own cells, whose columns are large allocations.
 #[test]
 fn groups_of_few_keys_survive_every_refusal() {
     let _alone = alone();
@@ -318,7 +318,7 @@ fn threads_that_do_not_start_are_an_error() {
         let table = HashTable::builder(Cuckoo::default()).build(&Cpu::of_caller(), &[1, 2, 3], &[4, 5, 6]);
         let found = table.and_then(|table| table.contains(&[3, 9]));
         assert_eq!(found.expect("no other thread is needed"), [true, false]);
-        // The global pool: the device can be created, and returns an error at each use.
+        // With the global pool, the device can be created, but each operation returns an error.
         for _ in 0..2 {
             let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1, 2, 3], &[4, 5, 6]);
             assert!(table.is_err_and(|error| starting(&error)));
@@ -329,7 +329,7 @@ fn threads_that_do_not_start_are_an_error() {
     // The output of a child may be larger than `LARGE`.
     let _alone = alone();
     let mut child = std::process::Command::new(std::env::current_exe().expect("this program"));
-    // With one thread the tests run on the main thread, which exists.
+    // With --test-threads=1, the test runs on the main thread.
     child.args(["threads_that_do_not_start", "--test-threads=1", "--nocapture"]);
     let output = child.env(CHILD, "1").env("RUST_MIN_STACK", (1u64 << 47).to_string()).output().expect("a child");
     let said = String::from_utf8_lossy(&output.stdout);

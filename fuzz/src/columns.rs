@@ -8,17 +8,17 @@ use koel_cli::number::Number;
 
 use crate::input::{Read, are_of_one_type, is_text, packed, read};
 
-/// The options for reading a text, by the bits of a byte.
-struct Ways {
+/// A file name and options for reading a text, selected by the bits of a byte.
+struct Case {
     name: &'static str,
     options: ReadOptions,
     want: Want,
 }
 
-impl Ways {
-    fn of(bits: u8) -> Ways {
+impl Case {
+    fn of(bits: u8) -> Case {
         let letters = bits & 8 != 0;
-        Ways {
+        Case {
             name: if bits & 1 == 0 { "x.csv" } else { "x.tsv" },
             options: ReadOptions {
                 kmer: letters.then_some(u32::from(bits >> 4) + 1),
@@ -34,35 +34,35 @@ impl Ways {
 /// Reads the bytes as text in columns.
 pub fn columns(data: &[u8]) {
     let Some((&bits, text)) = data.split_first() else { return };
-    let ways = Ways::of(bits);
-    let pairs = read(ways.name, text, &ways.options, ways.want);
-    if text.contains(&0) || !is_text(ways.name, text) {
+    let case = Case::of(bits);
+    let pairs = read(case.name, text, &case.options, case.want);
+    if text.contains(&0) || !is_text(case.name, text) {
         return;
     }
-    assert_eq!(pairs, slowly(text, &ways), "{}, {:?}", ways.name, ways.options);
-    let mut pieces = ways.options.clone();
+    assert_eq!(pairs, slowly(text, &case), "{}, {:?}", case.name, case.options);
+    let mut pieces = case.options.clone();
     pieces.text.piece = Some(1 + text.len() % 5);
-    assert_eq!(read(ways.name, text, &pieces, ways.want), pairs, "in pieces of {:?}", pieces.text.piece);
+    assert_eq!(read(case.name, text, &pieces, case.want), pairs, "in pieces of {:?}", pieces.text.piece);
     let Some(pairs) = pairs else { return };
     let rendered: String = pairs.iter().map(|(key, value)| format!("{key},{value}\n")).collect();
     assert_eq!(
         read("x.csv", rendered.as_bytes(), &ReadOptions::default(), Want::Pairs),
         Some(pairs),
-        "written, and read again"
+        "written and read back"
     );
 }
 
-fn slowly(text: &[u8], ways: &Ways) -> Read {
+fn slowly(text: &[u8], case: &Case) -> Read {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let first = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
-    let tabs = ways.name == "x.tsv" || first.contains(&b'\t');
+    let tabs = case.name == "x.tsv" || first.contains(&b'\t');
     let mut rows = rows(text, if tabs { b'\t' } else { b',' })?;
     rows.retain(|row| *row != [Vec::<u8>::new()]);
     let width = rows.first().map_or(0, Vec::len);
-    if rows.iter().any(|row| row.len() != width) || width > 2 && ways.want == Want::Pairs {
+    if rows.iter().any(|row| row.len() != width) || width > 2 && case.want == Want::Pairs {
         return None;
     }
-    let k = ways.options.kmer.map(|k| k as usize);
+    let k = case.options.kmer.map(|k| k as usize);
     let letters = |field: &[u8]| !field.is_empty() && field.iter().all(|letter| b"ACGTUNacgtun".contains(letter));
     let is_name = |field: &Vec<u8>| !field.first().is_some_and(|byte| b"0123456789+-.".contains(byte));
     let are_k = |field: &[u8]| k == Some(field.len()) && field.iter().all(u8::is_ascii_alphabetic);
@@ -71,7 +71,7 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
         let is_kmer = row[0] != b"key" && (k.is_some() && letters(&row[0]) || are_k(&row[0]));
         row.iter().all(is_name) && row.iter().any(|field| !field.is_empty()) && !is_kmer
     });
-    match ways.options.header.unwrap_or_default() {
+    match case.options.header.unwrap_or_default() {
         Header::Yes => drop(rows.drain(..rows.len().min(1))),
         Header::Auto if names && rows.len() == 1 => return None,
         Header::Auto if names => drop(rows.remove(0)),
@@ -92,7 +92,7 @@ fn slowly(text: &[u8], ways: &Ways) -> Read {
         Some(k) if letters(field) => packed(field).filter(|_| field.len() == k),
         _ => number(field),
     };
-    let value = |row: &[Vec<u8>], i: usize| match ways.want {
+    let value = |row: &[Vec<u8>], i: usize| match case.want {
         Want::Keys => Some(0),
         Want::Pairs => {
             if row.len() == 2 {
@@ -151,7 +151,7 @@ fn rows(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
     if is_open { None } else { Some(rows) }
 }
 
-/// Texts with headers, quotes and letters, each with the options that it is meant for.
+/// Texts with headers, quotes and letters, each with suitable options.
 pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
     let texts: [(u8, &str); 16] = [
         (0, "1,2\n3,4\n4294967295,0\n"),

@@ -98,7 +98,7 @@ fn reseal_multi(bytes: &mut [u8]) -> Option<blake3::Hash> {
     Some(whole.finalize())
 }
 
-/// A file that is deleted on drop, in memory if there is such a folder.
+/// A file that is deleted on drop, in a memory-backed folder if there is one.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -111,7 +111,7 @@ impl Scratch {
 
     pub(crate) fn holding(bytes: &[u8]) -> Scratch {
         let scratch = Scratch::new();
-        std::fs::write(&scratch.0, bytes).expect("room for a small file");
+        std::fs::write(&scratch.0, bytes).expect("space for a small file");
         scratch
     }
 

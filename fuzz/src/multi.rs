@@ -59,7 +59,7 @@ fn reopened<T, D: PartialEq + Debug>(
     digest: impl FnOnce(&T) -> koel::Result<D>,
 ) -> T {
     let file = Scratch::new();
-    let saved = save(&file).expect("room for a small file");
+    let saved = save(&file).expect("space for a small file");
     let again = open(&file).expect("a file that was just saved");
     assert_eq!(digest(&again).expect("a digest"), saved);
     again
@@ -71,7 +71,7 @@ fn check_set(mut set: HashSet<Cpu, AnyScheme>) {
         let keys: Vec<u32> = model.iter().copied().collect();
         let mut held = set.to_keys().expect("keys");
         held.sort_unstable();
-        assert_eq!(held, keys, "keys, each once");
+        assert_eq!(held, keys, "each key occurs once");
         assert_eq!(set.len(), keys.len());
         assert!(!set.contains(&keys).expect("an answer").contains(&false), "hits");
         let absent = absent_keys(|key| model.contains(&key), keys.into_iter());
@@ -117,7 +117,7 @@ fn check_compacting(table: &CompactingTable<Cpu, AnyScheme>) {
     assert_eq!(table.keys(&[ids.len() as u32, u32::MAX]).expect("keys"), [None, None]);
     assert_eq!(table.inverse(&unique).expect("ids"), ids);
     let held: BTreeSet<u32> = unique.iter().copied().collect();
-    assert_eq!(held.len(), unique.len(), "a key twice");
+    assert_eq!(held.len(), unique.len(), "a key occurs twice");
     let absent = absent_keys(|key| held.contains(&key), unique.iter().copied());
     assert!(table.ids(&absent).expect("ids").iter().all(Option::is_none), "misses");
     table.audit().expect("a sound table");
@@ -167,11 +167,11 @@ fn check_multi(mut table: MultiTable<Cpu, AnyScheme>) {
 fn check_index(index: &JoinIndex<Cpu, AnyScheme>) {
     let rows = index.join(&[], JoinKind::Right).expect("a join").collect().expect("few rows");
     assert_eq!(rows.left, vec![NO_ROW; index.len()]);
-    assert!(rows.right.iter().copied().eq(0..index.len() as u32), "each row once, in order");
+    assert!(rows.right.iter().copied().eq(0..index.len() as u32), "each row occurs once, in order");
     let pairs = index.table().to_pairs().expect("keys");
     let keys: Vec<u32> = pairs.iter().map(|&(key, _)| key).collect();
     let rows = index.join(&keys, JoinKind::Full).expect("a join").collect().expect("few rows");
-    assert_eq!((rows.left.len(), rows.left.contains(&NO_ROW)), (index.len(), false), "a partner for each");
+    assert_eq!((rows.left.len(), rows.left.contains(&NO_ROW)), (index.len(), false), "each left row has matches");
     assert!(rows.left.iter().zip(&rows.right).is_sorted(), "by left row, then right row");
     let absent = absent_keys(|key| keys.contains(&key), keys.iter().copied());
     assert!(index.join(&absent, JoinKind::Semi).expect("a join").is_empty(), "misses");

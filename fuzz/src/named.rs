@@ -25,7 +25,7 @@ pub fn named(data: &[u8]) {
     let read = |piece| csv_of(name, bytes, piece).map_err(|failure| failure.to_string());
     let table = if bytes.starts_with(b"PAR1") { read(None) } else { memory::limited(|| read(None)) };
     if let Err(reason) = &table {
-        assert!(reason.contains(name) || reason.starts_with("stdout: "), "whose fault? {reason}");
+        assert!(reason.contains(name) || reason.starts_with("stdout: "), "the error does not name the file: {reason}");
     }
     if name.ends_with("sv") {
         let size = 1 + usize::from(bits) / NAMES.len();
@@ -37,12 +37,12 @@ pub fn named(data: &[u8]) {
             && 2 * csv.iter().filter(|&&byte| byte == 0).count() < csv.len().saturating_sub(1)
         {
             let again = csv_of("x.csv", csv, None).map_err(|failure| failure.to_string());
-            assert_eq!(shown(&again), shown(&table), "written, and read again");
+            assert_eq!(shown(&again), shown(&table), "written and read back");
         }
     }
 }
 
-/// For messages.
+/// The table as text, for messages.
 fn shown(table: &Result<Vec<u8>, String>) -> Result<String, &str> {
     table.as_ref().map(|csv| csv.escape_ascii().to_string()).map_err(String::as_str)
 }

@@ -13,12 +13,12 @@ pub fn npy(data: &[u8]) {
     let options = ReadOptions::default();
     let keys = read("x.npy", data, &options, Want::Keys);
     let pairs = read("x.npy", data, &options, Want::Pairs);
-    let Some(keys) = keys else { return assert_eq!(pairs, None, "keys alone are refused") };
+    let Some(keys) = keys else { return assert_eq!(pairs, None, "pairs are read although keys are refused") };
     let (rows, has_values) = slowly(data);
     assert_eq!(keys, rows.iter().map(|&(key, _)| (key, 0)).collect::<Vec<_>>(), "keys");
     assert_eq!(pairs, has_values.then_some(rows), "pairs");
     let Some(pairs) = pairs else { return };
-    assert_eq!(read("x.npy", &rendered(&pairs), &options, Want::Pairs), Some(pairs), "written and read again");
+    assert_eq!(read("x.npy", &rendered(&pairs), &options, Want::Pairs), Some(pairs), "written and read back");
 }
 
 /// The rows of a file that is known to be complete, and whether they can be pairs.
@@ -148,7 +148,7 @@ pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
             let header = format!("{{'descr': '{code}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
             let version = 1 + ((i + j) % 3) as u8;
             let bytes = file(version, &header, (1..=6).flat_map(element));
-            // Rejected inputs are not compared, so a reader that rejected these would pass otherwise.
+            // Rejected inputs are not compared, so this checks that the seeds are not rejected.
             let is_read = read("x.npy", &bytes, &ReadOptions::default(), Want::Pairs).is_some();
             assert_eq!(is_read, code != "<f8", "version {version}: {header}");
             seeds.push((format!("{i}-{j}"), bytes));

@@ -10,7 +10,7 @@ use koel::{
 
 use crate::file::{Scratch, cpu};
 
-/// The keys of a seed: few, so that a mutation hits something that matters, and the key that marks empty slots.
+/// The keys of a seed, including the key that marks empty slots. There are few, so that most mutations have an effect.
 const KEYS: [u32; 13] = [0, 1, 2, 3, 7, 8, 64, 977, 1954, 70_000, 1 << 20, 3 << 21, u32::MAX];
 
 type Named = (String, Vec<u8>);
@@ -38,7 +38,7 @@ fn name(scheme: &AnyScheme, what: &str) -> String {
 
 fn file(save: impl FnOnce(&Scratch) -> koel::Result<koel::Digest>) -> Vec<u8> {
     let scratch = Scratch::new();
-    save(&scratch).expect("room for a small file");
+    save(&scratch).expect("space for a small file");
     std::fs::read(scratch.path()).expect("a file that was just saved")
 }
 

@@ -29,7 +29,7 @@ pub fn sharded(data: &[u8]) {
                 assert_eq!((info.shards, info.contents), (shards, Contents::Map));
                 opened(table);
             }
-            (Ok(_), Err(error)) => panic!("opened, and yet: {error}"),
+            (Ok(_), Err(error)) => panic!("the table opens, but its header is refused: {error}"),
             // The file is damaged, or contains something else.
             (Err(error), info) => {
                 assert!(matches!(error, Error::BadFile { .. }), "{error}");
@@ -74,7 +74,7 @@ fn of_other_contents(info: &FileInfo, file: &Scratch) {
 fn check_set(mut set: ShardedSet<Cpu, AnyScheme>) {
     let keys = set.to_keys().expect("keys of an audited set");
     let mut model: BTreeSet<u32> = keys.iter().copied().collect();
-    assert_eq!((model.len(), set.len()), (keys.len(), keys.len()), "a key twice");
+    assert_eq!((model.len(), set.len()), (keys.len(), keys.len()), "a key occurs twice");
     let absent = absent_keys(|key| model.contains(&key), keys.iter().copied());
     assert!(!set.contains(&absent).expect("an answer").contains(&true), "misses");
     let some: Vec<u32> = absent.into_iter().take(9).chain(keys.iter().copied().step_by(2).take(20)).collect();
@@ -89,7 +89,7 @@ fn check_set(mut set: ShardedSet<Cpu, AnyScheme>) {
     }
     assert_eq!(set.to_keys().expect("keys").into_iter().collect::<BTreeSet<_>>(), model);
     let saved = Scratch::new();
-    let digest = set.save(saved.path()).expect("room for a small file");
+    let digest = set.save(saved.path()).expect("space for a small file");
     let again = ShardedSet::<Cpu, AnyScheme>::open(&[cpu()], saved.path()).expect("a file that was just saved");
     assert_eq!(again.digest().expect("a digest"), digest);
 }
@@ -123,7 +123,7 @@ fn check_lists<V: Value>(mut table: ShardedMulti<Cpu, AnyScheme, V>) {
     }
     agrees(&table, &pairs);
     let saved = Scratch::new();
-    let digest = table.save(saved.path()).expect("room for a small file");
+    let digest = table.save(saved.path()).expect("space for a small file");
     let again = ShardedMulti::<Cpu, AnyScheme, V>::open(&[cpu()], saved.path()).expect("a file that was just saved");
     assert_eq!(again.digest().expect("a digest"), digest);
 }
@@ -142,7 +142,7 @@ fn check_index(index: &ShardedIndex<Cpu, AnyScheme>) {
 fn opened(mut table: Table) {
     let pairs = table.to_pairs().expect("pairs of an audited table");
     let mut model: BTreeMap<u32, u32> = pairs.iter().copied().collect();
-    assert_eq!(model.len(), pairs.len(), "a key twice");
+    assert_eq!(model.len(), pairs.len(), "a key occurs twice");
     let absent = check(&table, &model, "opened");
     reopened(&table);
     let value = 7.min(table.scheme().limits().greatest_value());
@@ -193,7 +193,7 @@ fn check(table: &Table, model: &BTreeMap<u32, u32>, at: &str) -> Vec<u32> {
 /// Saves a table, and opens the saved file on one device.
 fn reopened(table: &Table) {
     let saved = Scratch::new();
-    let digest = table.save(saved.path()).expect("room for a small file");
+    let digest = table.save(saved.path()).expect("space for a small file");
     let again = Table::open(&[cpu()], saved.path()).expect("a file that was just saved");
     assert_eq!((again.digest().expect("a digest"), table.digest().expect("a digest")), (digest, digest));
     assert_eq!(again.to_pairs().expect("pairs"), table.to_pairs().expect("pairs"));

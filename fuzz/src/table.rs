@@ -51,15 +51,15 @@ fn opened(file: &Scratch) {
     };
     let pairs = table.to_pairs().expect("pairs of an audited table");
     let model: BTreeMap<u32, u32> = pairs.iter().copied().collect();
-    assert_eq!(model.len(), pairs.len(), "a key twice");
+    assert_eq!(model.len(), pairs.len(), "a key occurs twice");
     let mut known = Known { table, model };
     known.check("opened");
     known.reopen();
     let news = absent_keys(|key| known.model.contains_key(&key), known.model.keys().copied());
     let some = &news[..news.len().min(9)];
     known.change("upsert", some.iter().chain(known.keys(2).iter()).copied().collect(), 7);
-    // In a table that was empty, all of them are present by now, and its file may request that the first duplicate be
-    // kept.
+    // If the table was empty, all of these keys have been inserted by now, and the rule of its file may be to keep the
+    // first duplicate.
     let others = news.iter().rev().copied().filter(|key| !known.model.contains_key(key)).take(5).collect();
     known.change("insert", others, 1);
     known.remove(known.keys(3));
@@ -134,7 +134,7 @@ impl Known {
     /// Saves the table and opens the saved file.
     fn reopen(&self) {
         let saved = Scratch::new();
-        let digest = self.table.save(saved.path()).expect("room for a small file");
+        let digest = self.table.save(saved.path()).expect("space for a small file");
         let again = HashTable::<Cpu, AnyScheme>::open(&cpu(), saved.path()).expect("a file that was just saved");
         assert_eq!((again.digest().expect("a digest"), self.table.digest().expect("a digest")), (digest, digest));
         assert_eq!(again.to_pairs().expect("pairs"), self.table.to_pairs().expect("pairs"));

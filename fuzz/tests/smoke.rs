@@ -69,7 +69,7 @@ fn keep(target: &Target, input: &[u8], what: &str) {
     let folder = here().join("artifacts").join(target.name);
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join(format!("smoke-{}", &blake3::hash(input).to_hex()[..16]));
-    std::fs::write(&path, input).expect("room for the input");
+    std::fs::write(&path, input).expect("space for the input");
     let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
     let _ = writeln!(std::io::stderr(), "{} {what} for {}:\n{hex}", target.name, path.display());
 }

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// The code that fails an operation: one that koel never receives otherwise.
+/// The error code of injected faults, which koel does not receive otherwise.
 pub const KNOWN: i32 = -59;
-/// A code that is unknown to OpenCL and ocl-core.
+/// An error code that neither OpenCL nor ocl-core defines.
 pub const UNKNOWN: i32 = -7777;
-/// CL_MEM_OBJECT_ALLOCATION_FAILURE, on which koel frees cached memory and tries again.
+/// CL_MEM_OBJECT_ALLOCATION_FAILURE, after which koel frees cached memory and tries again.
 pub const NO_MEMORY: i32 = -4;
 
 /// Compiles the library, and returns its path.
@@ -32,7 +32,7 @@ pub fn compile() -> PathBuf {
     library
 }
 
-/// References by kind of object.
+/// The numbers of references, by type of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct References {
     pub contexts: u32,
@@ -87,7 +87,7 @@ pub fn calls() -> BTreeMap<String, u32> {
     all
 }
 
-/// The references that koel has now.
+/// The references that koel holds.
 pub fn references() -> References {
     let mut of = [0; 6];
     call!(faults_references(&mut of => *mut [u32; 6]));

@@ -7,12 +7,12 @@
 //! sweep.rs           for each function that an operation calls: its first, a middle and its last call fail
 //! opening.rs         the same while devices are listed and opened
 //! transfers.rs       two failures at once, while transfers are pending
-//! tester.rs          tests that an injected leak and a wrong release are detected
+//! tester.rs          an injected leak and a wrong release must be detected
 //! ```
 //!
 //! Each test runs in a child process, whose OpenCL is this library. The parent waits for it, and kills it if it hangs.
-//! A leak is a reference that exists after an operation and did not exist before, after the device's cached memory was
-//! freed both times. Programs, slots and queues that a device creates once are created in a warm-up.
+//! A leak is a reference that exists after an operation and did not exist before it; the device's cached memory is
+//! freed before both counts. A warm-up creates the programs, slots and queues that a device creates only once.
 
 #![cfg(all(feature = "opencl", target_os = "linux"))]
 #![allow(unreachable_pub, reason = "modules of a program")]
@@ -33,10 +33,10 @@ use std::time::{Duration, Instant};
 
 use koel::OpenCl;
 
-/// The tested implementation. Others may have different limits.
+/// The tested OpenCL implementation. Others may have different limits.
 const PLATFORM: &str = "Portable Computing Language";
 const CHILD: &str = "KOEL_TEST_CHILD";
-/// A child that runs longer hangs. It takes less than a minute on two otherwise idle cores.
+/// A child that takes longer is considered to hang. Children take less than a minute on two idle cores.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 fn device() -> OpenCl {
@@ -48,8 +48,8 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Whether the implementation is installed. Panics if it is not, but `KOEL_REQUIRE_OPENCL` names it, or is 1 and no
-/// device is listed.
+/// Whether the implementation is installed. Panics if it is missing although `KOEL_REQUIRE_OPENCL` names it, or if the
+/// variable is 1 and no device is listed.
 fn is_there() -> bool {
     let listed = koel::opencl::devices();
     let there = listed.iter().any(|device| device.refused.is_none() && device.info.driver.contains(PLATFORM));

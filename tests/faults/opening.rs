@@ -7,7 +7,7 @@ use crate::operations::{Open, Operation};
 use crate::sweep::{NOTHING, positions, settled, sweep};
 use crate::{in_child, is_child};
 
-/// The function, the call and the code.
+/// The variable that contains the function, the number of the call and the code.
 const FAULT: &str = "KOEL_TEST_FAULT";
 
 /// Functions that are called only when a device is opened; sweep.rs tests the others.
@@ -68,7 +68,7 @@ fn list_with(fault: &str) {
     for listed in devices() {
         println!("{} {:?}", listed.info, listed.refused);
     }
-    assert_eq!(disarm(), 1, "the fault was not reached");
-    settled(NOTHING).expect("nothing is left");
-    assert!(Open.run().expect("it works again"));
+    assert_eq!(disarm(), 1, "the faulty call was not made");
+    settled(NOTHING).expect("no reference is left");
+    assert!(Open.run().expect("the device opens without a fault"));
 }

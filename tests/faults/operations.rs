@@ -7,9 +7,9 @@ use koel::{
     OpenCl, Result, Sharded, ShardedMulti, join,
 };
 
-/// Pairs of a table: enough for several work-groups, and no more.
+/// The number of pairs of a table: the work of a few work-groups.
 const PAIRS: u32 = 600;
-/// Queries and words that are transferred through pinned slots: several pieces, and so several lanes.
+/// The number of queries or words of transfers through pinned slots: several chunks, which use several lanes.
 const MANY: u32 = 1_300_000;
 
 /// A repeatable operation. A failed run leaves everything as it was.
@@ -18,7 +18,7 @@ pub trait Operation: Sized {
     fn prepare(device: &OpenCl) -> Result<Self>;
     /// Runs the operation. Returns whether the result is right.
     fn run(&mut self) -> Result<bool>;
-    /// Whether everything is as before `run`.
+    /// Whether the state is the same as before `run`.
     fn unchanged(&self) -> Result<bool>;
 }
 
@@ -125,7 +125,7 @@ on_a_table! {
     };
 }
 
-/// A batch for a sharded table, of which every second shard is on this device and the others on the CPU.
+/// Inserts a batch into a sharded table that has every second shard on this device and the others on the CPU.
 pub struct Shards(Sharded<Any, Bucketized>, Digest);
 
 impl Operation for Shards {
@@ -147,7 +147,7 @@ impl Operation for Shards {
         Ok(got.into_iter().eq(expected))
     }
 
-    /// The batch is in all shards, if a later step failed, or in none.
+    /// The batch is in no shard, or in all shards if only a later step failed.
     fn unchanged(&self) -> Result<bool> {
         let whole = [PAIRS as usize, PAIRS as usize + 191].contains(&self.0.len());
         self.0.audit()?;
@@ -155,7 +155,7 @@ impl Operation for Shards {
     }
 }
 
-/// Values removed from a sharded multivalue table, and others added.
+/// Removes keys from a sharded multivalue table, and inserts pairs.
 pub struct ShardsOfLists(ShardedMulti<Any, Bucketized>, Digest);
 
 impl Operation for ShardsOfLists {
@@ -177,7 +177,7 @@ impl Operation for ShardsOfLists {
         Ok(found.offsets == [0, 1, 2] && found.values == [values(PAIRS - 10, 1), values(0, 1)].concat())
     }
 
-    /// Each change is in all shards, if a later step failed, or in none.
+    /// Each change is in no shard, or in all shards if only a later step failed.
     fn unchanged(&self) -> Result<bool> {
         let (len, before) = (self.0.len(), PAIRS as usize);
         self.0.audit()?;
@@ -185,7 +185,7 @@ impl Operation for ShardsOfLists {
     }
 }
 
-/// A long transfer in each direction.
+/// Transfers many words in each direction.
 pub struct Transfer(OpenCl);
 
 impl Operation for Transfer {
@@ -244,7 +244,7 @@ impl Operation for Group {
     }
 }
 
-/// Sums of doubles, in runs of one block and of many.
+/// Sums doubles in runs of one block and of many blocks.
 pub struct GroupDoubles(OpenCl);
 
 impl Operation for GroupDoubles {
@@ -256,7 +256,7 @@ impl Operation for GroupDoubles {
         let keys: Vec<u64> = (0..u64::from(PAIRS)).map(|i| i % 60 * u64::from(i % 2 == 0)).collect();
         let values: Vec<f64> = keys.iter().map(|&key| key as f64 + 0.5).collect();
         let groups = wide::group_by(&self.0, &keys, &values, &Aggregate::ALL, IdOrder::Ascending)?;
-        // They are exact in any order.
+        // These sums are exact in any order.
         let right = |i: usize| groups.sums[i] == f64::from(groups.counts[i]) * groups.maxs[i];
         let counted: u32 = groups.counts.iter().sum();
         Ok(groups.keys.iter().copied().eq((0..60).step_by(2)) && (0..30).all(right) && counted == PAIRS)
@@ -267,7 +267,7 @@ impl Operation for GroupDoubles {
     }
 }
 
-/// Opens a device, which compiles all kernels it needs, and uses it.
+/// Opens a device and uses it, which compiles the kernels that are needed.
 pub struct Open;
 
 impl Operation for Open {

@@ -44,7 +44,7 @@ fn calls_of(run: impl FnOnce()) -> BTreeMap<String, u32> {
     driver::calls().into_iter().filter_map(made).collect()
 }
 
-/// First, middle, last.
+/// The positions of the first, a middle and the last call.
 pub fn positions(calls: u32) -> Vec<u32> {
     let mut positions = vec![1, calls.div_ceil(2), calls];
     positions.dedup();
@@ -99,14 +99,14 @@ pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: imp
             reached += disarm();
             if let Err(error) = &done {
                 assert!(is_right(error, code == UNKNOWN), "{which}: {error:?}");
-                assert!(made.unchanged().expect("no fault is left"), "{which}: something has changed");
+                assert!(made.unchanged().expect("no fault is left"), "{which}: the state has changed");
             } else {
                 // koel has recovered, by another strategy or another attempt.
                 assert!(matches!(done, Ok(true)), "{which}: a wrong result");
                 made = prepare();
             }
             let again = made.run().unwrap_or_else(|error| panic!("{which}: then {error:?}"));
-            assert!(again, "{which}: then a wrong result");
+            assert!(again, "{which}: a wrong result of the next run");
             drop(made);
             rest();
             settled(before).unwrap_or_else(|wrong| panic!("{which}: {wrong}"));
@@ -115,13 +115,14 @@ pub fn sweep<O: Operation>(prepare: impl Fn() -> O, rest: impl Fn(), chosen: imp
     reached
 }
 
-/// Runs sweeps on a device in a separate process, or their test in such a process. They must reach `fewest` faults.
+/// In the parent, runs a test again in a child process; in the child, runs its sweeps on a device. They must reach at
+/// least `fewest` faults.
 fn reaches(fewest: u32, test: &str, sweeps: impl FnOnce(&OpenCl) -> u32) {
     if is_child() {
         let device = device();
         let reached = sweeps(&device);
         drop(device);
-        assert_eq!(driver::references(), NOTHING, "after the device");
+        assert_eq!(driver::references(), NOTHING, "references exist after the device was closed");
         return println!("faults reached: {reached}");
     }
     let Some(said) = in_child(test, &[]) else { return };
@@ -130,7 +131,7 @@ fn reaches(fewest: u32, test: &str, sweeps: impl FnOnce(&OpenCl) -> u32) {
     assert!(reached.parse::<u32>().expect("a number") >= fewest, "only {reached} faults were reached");
 }
 
-// Two tests, because one process uses one core.
+// Two tests, so that two processes share the work; each uses one core.
 
 #[test]
 fn every_call_of_operations_on_a_table_can_fail() {

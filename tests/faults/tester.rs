@@ -1,4 +1,4 @@
-//! Injected mistakes, which the checks must detect.
+//! Injected leaks and wrong releases, which the checks must detect.
 
 use koel::HashBackend;
 
@@ -7,15 +7,15 @@ use crate::sweep::{give_back, settled};
 use crate::{device, in_child, is_child};
 
 #[test]
-fn a_planted_leak_is_found() {
+fn an_injected_leak_is_detected() {
     if !is_child() {
-        in_child("tester::a_planted_leak_is_found", &[]);
+        in_child("tester::an_injected_leak_is_detected", &[]);
         return;
     }
     let device = device();
     give_back(&device);
     let before = driver::references();
-    settled(before).expect("nothing is wrong yet");
+    settled(before).expect("no fault has been injected yet");
     std::mem::forget(device.filled(77, 0u32).expect("memory"));
     give_back(&device);
     let found = settled(before).expect_err("a leak");
@@ -23,9 +23,9 @@ fn a_planted_leak_is_found() {
 }
 
 #[test]
-fn a_planted_wrong_release_is_found() {
+fn an_injected_wrong_release_is_detected() {
     if !is_child() {
-        in_child("tester::a_planted_wrong_release_is_found", &[]);
+        in_child("tester::an_injected_wrong_release_is_detected", &[]);
         return;
     }
     let device = device();
@@ -35,10 +35,10 @@ fn a_planted_wrong_release_is_found() {
     let before = driver::references();
     launches();
     give_back(&device);
-    settled(before).expect("nothing is wrong yet");
+    settled(before).expect("no fault has been injected yet");
     release_twice();
     launches();
     give_back(&device);
-    // One release of a reference that koel had, or of one that it did not have.
-    settled(before).expect_err("a release too many");
+    // The release that counts twice is of an object with further references, or it is a wrong release.
+    settled(before).expect_err("the additional release is detected");
 }

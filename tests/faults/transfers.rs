@@ -22,14 +22,14 @@ fn failing<O: Operation>(faults: &[(&str, u32, u32)]) {
         // Slots may be returned with a pending transfer; the caller's memory may not.
         let pending = driver::pending();
         assert!(disarm() > 0, "no fault was reached");
-        // Operations are retried after a possible lack of memory.
+        // koel retries operations that may have failed for lack of memory.
         let recovered = code == UNKNOWN && matches!(failed, Ok(true));
         assert!(recovered || matches!(failed, Err(Error::Device { .. })), "{failed:?}");
         if std::any::type_name::<O>() == std::any::type_name::<GetPinned>() {
-            assert_eq!(pending, 0, "the caller's memory is free while transfers may be under way in it");
+            assert_eq!(pending, 0, "the caller's memory may be freed during a pending transfer");
         }
         assert!(made.run().expect("no fault is left"), "a wrong result");
-        assert_eq!(driver::hazards(), 0, "memory was used while a transfer was under way in it");
+        assert_eq!(driver::hazards(), 0, "memory was used during a pending transfer");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Errors that give advice, and the call that follows it.
+//! Errors that give advice, and calls that follow the advice.
 
 use std::process::Command;
 
@@ -84,7 +84,7 @@ fn seed(slots: usize, is_lucky: bool) -> u64 {
     (0..1000).find(|&seed| two_choices(slots, seed, 1).is_ok() == is_lucky).expect("a seed")
 }
 
-/// Keys in one row, whose distances are a divisor of most sides.
+/// Keys in one row, whose distances are divisors of most sides.
 fn crowded<S: Scheme<Key = u32, Value = u32>>(scheme: S) -> Result<()>
 where
     Cpu: Runs<S>,
@@ -99,12 +99,12 @@ fn sum<V: koel::group::Number>(values: &[V]) -> Result<()> {
     koel::group::wide::group_by(&Cpu::of_caller(), &keys, values, sum, koel::IdOrder::FirstSeen).map(drop)
 }
 
-/// Only the plan, because a table of this size takes gigabytes.
+/// Creates only the plan, because a table of this size takes gigabytes.
 fn plan<S: Scheme>(scheme: S, slots: u64, pairs: u64, attempt: u32) -> Result<()> {
     scheme.plan(Request { slots, pairs, seed: 1, attempt }).map(drop)
 }
 
-/// Slots, and pairs for them, that Sahu's functions distribute too unevenly.
+/// Numbers of slots and of pairs that Sahu's functions distribute too unevenly.
 const SAHU: (u64, u64) = (1 << 29, 300_000_000);
 
 /// The functions of Sahu's poster.
@@ -120,7 +120,7 @@ fn multi(scheme: impl Into<AnyScheme>) -> Result<()> {
     MultiTable::builder(scheme.into()).build(&Cpu::of_caller(), &[1, 2], &[2, 3]).map(drop)
 }
 
-/// Removes a key from the image of a table that is built from all pairs at once, or from the table.
+/// Removes a key from a table of a scheme that is built from all pairs at once: from its image, or from the table.
 fn remove(from_table: bool) -> Result<()> {
     let cpu = Cpu::of_caller();
     let mut table = HashTable::builder(Sorted).build(&cpu, KEYS, KEYS)?;

@@ -1,6 +1,6 @@
-//! Keys chosen by an attacker who knows the seed: for each of some attempts a crowd, more keys than the few places that
-//! all of them share. Constants that are drawn from the seed alone can be computed by anyone, and mixers are
-//! bijections, so half of the search is free.
+//! Keys chosen by an attacker who knows the seed: for each of several attempts a crowd, that is, more keys than the
+//! places that all of them share. An attacker can compute constants that depend only on the seed, and invert mixers,
+//! which are bijections.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// `crowd` returns, for an attempt's plan, keys that are too many for their places. The sentinel key is added.
+    /// `crowd` returns, for an attempt's plan, more keys than fit into their places. The sentinel key is added.
     pub fn new<S>(scheme: S, slots: u64, crowd: impl Fn(&S::Plan) -> Vec<u32> + Sync) -> Self
     where
         S: Scheme<Key = u32, Value = u32> + Into<AnyScheme>,
@@ -35,7 +35,7 @@ impl Attack {
         let pairs = || keys.iter().map(|&key| (key, 0));
         for attempt in 0..FIRST_SALTED {
             let plan = plan_of(&scheme, slots, SEED, attempt);
-            assert!(reference::<S>(&plan, pairs()).is_none(), "{scheme:?}: attempt {attempt} was to fail");
+            assert!(reference::<S>(&plan, pairs()).is_none(), "{scheme:?}: attempt {attempt} succeeds");
         }
         Attack { scheme: scheme.into(), slots, keys }
     }
@@ -74,7 +74,7 @@ pub fn plan_of<S: Scheme<Key = u32, Value = u32>>(scheme: &S, slots: u64, seed: 
 pub fn cuckoo_crowd(functions: &Functions) -> Vec<u32> {
     let (count, slots) = (functions.count, functions.slots);
     let is_low = |key: u32| (1..count as usize).all(|i| reduce(mix(key, functions.keys[i]), slots) < count);
-    // The keys that the first function maps there are known: the inverses of the lowest mixed keys.
+    // The keys that the first function maps to these slots are the inverses of the smallest mixed keys.
     let low = (u64::from(count) << 32) / u64::from(slots);
     let keys = (0..low as u32).map(|image| unmix(image, functions.keys[0])).filter(|&key| is_low(key));
     keys.take(count as usize + 1).collect()
@@ -121,7 +121,7 @@ pub fn horton_canonical() -> Attack {
 pub fn horton_classic() -> Attack {
     Attack::new(Horton::classic(8), 512, |plan| {
         let functions = plan.functions();
-        // They share a remap entry, which leads eight of them to one bucket; seven stay.
+        // They share a remap entry, which redirects them to one bucket with eight slots; seven stay.
         first(17, |key| functions.home(key) == (3, 4))
     })
 }

@@ -51,13 +51,12 @@ fn open_devices() -> Vec<Any> {
 /// Prints once, to stderr outside of the test runner's capture, which tests are skipped and why.
 pub fn skip(what: &str, why: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().expect("nobody panics here").insert(what.to_owned()) {
+    if SAID.lock().expect("no panic while the lock is held").insert(what.to_owned()) {
         let _ = writeln!(std::io::stderr(), "skipped: {what}: {why}");
     }
 }
 
-/// Whether values of this scheme can be the numbers of some thousand keys, which `what` needs. Otherwise prints that
-/// they cannot.
+/// Whether values of this scheme can number a few thousand keys, which `what` needs. Otherwise prints that they cannot.
 pub fn holds_numbers(what: &str, scheme: &AnyScheme) -> bool {
     let bits = scheme.limits().value_bits;
     if bits < 16 {
@@ -76,11 +75,11 @@ pub const LONG_TRAILER: usize = 112;
 
 /// Writes a valid checksum to a changed file of a table, as an attacker would.
 pub fn reseal(bytes: &mut [u8]) {
-    reseal_behind(bytes, bytes.len() - TRAILER);
+    reseal_settings_at(bytes, bytes.len() - TRAILER);
 }
 
 /// Writes a valid checksum to a changed file whose settings begin at `end`.
-pub fn reseal_behind(bytes: &mut [u8], end: usize) {
+pub fn reseal_settings_at(bytes: &mut [u8], end: usize) {
     let (digest, check) = (blake3::hash(&bytes[..end]), bytes.len() - 32);
     let mut hasher = blake3::Hasher::new();
     hasher.update(digest.as_bytes()).update(&bytes[end..check]);
@@ -172,10 +171,10 @@ where
     assert!(table.len() <= table.capacity() && load <= 1.0, "{at}: {} of {}", table.len(), table.capacity());
 }
 
-/// As many distinct pairs of the workload as tables of this scheme can hold, at most `n`, including the extremes of
-/// keys and values.
+/// Distinct pairs of the workload, `n` or as many as tables of this scheme can hold, including the extremes of keys and
+/// values.
 pub fn workload(scheme: &AnyScheme, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32, u32>) {
-    let n = n.min(most_pairs(scheme));
+    let n = n.min(max_pairs(scheme));
     let load = Workload::new(n, 5);
     let (mut keys, mut values) = (load.keys(), load.values());
     // All combinations of the extremes of keys and values.
@@ -193,8 +192,8 @@ pub fn workload(scheme: &AnyScheme, n: u32) -> (Vec<u32>, Vec<u32>, BTreeMap<u32
 
 /// The number of pairs for which every test may build tables: limited by the scheme and, if its images grow faster than
 /// their pairs, by the time that other schemes take.
-pub fn most_pairs(scheme: &AnyScheme) -> u32 {
-    // Under a simulator 128 pairs of the quadratic scheme; of every other scheme more than any test uses there.
+pub fn max_pairs(scheme: &AnyScheme) -> u32 {
+    // Under a simulator this is 128 pairs for the quadratic scheme, and more than any test uses for other schemes.
     let most_words = size(1 << 20, 1 << 14).into();
     let words = |pairs: u32| {
         let slots = scheme.default_load().slots_for(pairs.into());
@@ -215,9 +214,9 @@ pub fn one_thread() -> Any {
     Any::Cpu(Cpu::with_threads(1).expect("a thread"))
 }
 
-/// Runs a function inside the one thread of such a device. Tens of thousands of builds would otherwise spend most of
-/// their time waking it.
-pub fn in_one_thread<R: Send>(run: impl FnOnce(&Any) -> R + Send) -> R {
+/// Runs a function on the thread of a single-threaded device. Otherwise tens of thousands of builds would spend most of
+/// their time on waking the thread.
+pub fn on_one_thread<R: Send>(run: impl FnOnce(&Any) -> R + Send) -> R {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread"));
     let device = Any::Cpu(Cpu::from_pool(Arc::clone(&pool)));
     pool.install(|| run(&device))
@@ -244,8 +243,8 @@ where
     }
 }
 
-/// Maps a table file. Tests write to such files only while no table of theirs is mapped.
-#[expect(unsafe_code, reason = "what is tested")]
+/// Maps a table file. Tests write to a table file only while it is not mapped.
+#[expect(unsafe_code, reason = "the tested function is unsafe")]
 pub fn open_mapped<S: Scheme>(path: &Path) -> koel::Result<HashTable<Cpu, S>>
 where
     Cpu: Runs<S>,
@@ -257,7 +256,7 @@ where
 /// Maps the file of a structure other than a table, under the same rule as [`open_mapped`].
 macro_rules! mapped {
     ($name:ident, $structure:ident) => {
-        #[expect(unsafe_code, reason = "what is tested")]
+        #[expect(unsafe_code, reason = "the tested function is unsafe")]
         pub fn $name(path: &Path) -> koel::Result<koel::$structure<Cpu, AnyScheme>> {
             // SAFETY: each test writes to its own folder.
             unsafe { koel::$structure::open_mapped(&Cpu::new(), path) }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The library that this program was linked with, or one that was compiled after it.
+/// The path of the compiled library: the one that this program is linked with, or a newer one.
 fn library() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let all = fs::read_dir(program.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
@@ -15,7 +15,7 @@ fn library() -> PathBuf {
     all.filter(is_koel).max_by_key(|path| path.metadata().unwrap().modified().unwrap()).expect("koel is compiled")
 }
 
-/// The errors of a program; it is checked, and not compiled.
+/// Checks a program without compiling it, and returns its errors.
 fn errors(program: &str) -> String {
     let (folder, library) = (tempfile::tempdir().unwrap(), library());
     let source = folder.path().join("main.rs");
@@ -61,7 +61,7 @@ fn errors_for_types_that_are_not_devices_say_what_to_do() {
     ] {
         let said = errors(&program);
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
-        // Not the traits of which `Runs` is made.
+        // The error does not name the supertraits of `Runs`.
         assert!(!said.contains("Kernels<") && !said.contains("Relational"), "{said}");
     }
 }

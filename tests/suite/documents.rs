@@ -30,10 +30,10 @@ fn the_summary_of_the_papers_is_the_count_of_their_rows() {
     let mut counts: BTreeMap<char, [u64; 4]> = BTreeMap::new();
     for (number, koel, test) in rows(&text) {
         let state = ["`open`", "`none`"].iter().position(|state| koel == *state).map_or(1, |at| at + 2);
-        assert_eq!(test.is_empty(), state > 1, "{number}: what is built has a test, and nothing else has");
+        assert_eq!(test.is_empty(), state > 1, "{number}: rows have a test if and only if they are built");
         let of_paper = counts.entry(number.chars().next().unwrap()).or_default();
         (of_paper[0], of_paper[state]) = (of_paper[0] + 1, of_paper[state] + 1);
-        assert_eq!(number[1..], of_paper[0].to_string(), "rows are numbered one after the other");
+        assert_eq!(number[1..], of_paper[0].to_string(), "rows are numbered consecutively");
     }
     let summary: Vec<[u64; 4]> = text
         .lines()
@@ -48,7 +48,7 @@ fn the_summary_of_the_papers_is_the_count_of_their_rows() {
     assert_eq!(summary, expected);
 }
 
-/// Moved files and renamed tests would otherwise only be noticed by a reader who looks for them.
+/// Detects moved files and renamed tests.
 #[test]
 fn the_tests_and_files_named_in_papers_md_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -27,7 +27,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// The number of pairs of a table. Under Miri chunks are short (`CHUNK` in `src/cpu/mod.rs`), and half of these pairs
 /// are two.
 const PAIRS: usize = if cfg!(miri) { 72 } else { 20_000 };
-/// The number of rows of a column. Half of them are more than one thread would process alone (`ALONE` in `src/cpu`).
+/// The number of rows of a column. Half of them exceed what one thread processes alone (`ALONE` in `src/cpu`).
 const ROWS: usize = if cfg!(miri) { 72 } else { 150_000 };
 
 /// The pool of all tests.

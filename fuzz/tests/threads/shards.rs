@@ -17,7 +17,7 @@ fn devices() -> [Cpu; 2] {
     [new_cpu(), new_cpu()]
 }
 
-/// Every operation on a sharded table, its replicas, and its file: opened, closed, and built from spilled rows.
+/// Runs every operation on a sharded table, its replicas and its file, which is also built from spilled rows.
 fn table<S: Scheme>(scheme: &S, test: &str)
 where
     Cpu: Runs<S>,
@@ -132,7 +132,7 @@ fn multi_bucketized_u64_u64() {
     });
 }
 
-/// The rows of one device's join, and of joins over two devices: by left rows, and by an index in shards.
+/// Compares the rows of joins on one device with those of joins on two devices: by left rows, and by a sharded index.
 fn joins<K: Key>()
 where
     Cpu: Runs<K::Rows>,
@@ -147,7 +147,7 @@ where
         let expected: [Vec<u64>; 2] = [rows.left, rows.right].map(|rows| rows.into_iter().map(wide).collect());
         let all = index.join(&left, kind).expect("rows");
         assert_eq!([all.left, all.right], expected, "{kind}");
-        // One device that shares the host's memory joins by left rows, two by a sharded index.
+        // One device that shares the host's memory joins by left rows; two devices join by a sharded index.
         for devices in [&devices[..1], &devices] {
             let all = sharded::join(devices, &left, &right, kind).expect("rows");
             assert_eq!([all.left, all.right], expected, "{kind}, {} devices", devices.len());
@@ -165,7 +165,7 @@ fn joins_u64() {
     inside(joins::<u64>);
 }
 
-/// The groups of two devices are those of one, doubles bit for bit.
+/// The groups of two devices equal those of one device, with sums of doubles that are equal bit for bit.
 fn groups<K: Key>()
 where
     Cpu: Runs<K::Rows>,

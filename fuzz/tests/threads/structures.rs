@@ -1,6 +1,6 @@
 //! Structures built from tables, and groups and joins of columns, on one device.
 //!
-//! They depend on the scheme only through its tables, so one scheme per key type is enough.
+//! They use schemes only through tables, so one scheme per key type is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ where
     let found = group::wide::group_by(cpu(), &keys, &integers, &Aggregate::ALL, IdOrder::FirstSeen).expect("groups");
     assert_eq!((found.keys, found.sums, found.counts), (unique, sums, counts));
     let found = group::wide::group_by(cpu(), &keys, &doubles, &Aggregate::ALL, IdOrder::Ascending).expect("groups");
-    // Halves of small integers: every sum is exact.
+    // The values are halves of small integers, so every sum is exact.
     assert_eq!((found.keys, found.sums.iter().sum::<f64>()), (sorted, doubles.iter().sum()));
 }
 

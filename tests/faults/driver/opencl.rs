@@ -1,8 +1,8 @@
 //! An OpenCL library that forwards to the real one, fails on request, and counts.
 //!
 //! ```text
-//! faults        calls number first to first + count of a function return a code; the call is not made, except for
-//!               releases, which are made nevertheless, so that a second release is detected
+//! faults        `count` calls of a function, from call number `first` on, return a code and are not forwarded, except
+//!               for releases, so that a second release is detected
 //! objects       references by kind, from creations, retains and releases; a release without a reference is wrong
 //! transfers     reads and writes that do not block are pending until the caller has waited for them, for a later
 //!               command of their queue, or for the queue; another transfer, or an unmap, over memory of a pending one
@@ -51,7 +51,7 @@ struct State {
     fired: u32,
     references: HashMap<usize, (Kind, u32)>,
     wrong_releases: u32,
-    /// The queue of each event's command, and the command's number.
+    /// The queue and the number of each event's command.
     events: HashMap<usize, (usize, u64)>,
     commands: u64,
     pending: Vec<Transfer>,
@@ -364,7 +364,7 @@ pub extern "C" fn faults_disarm() -> u32 {
     std::mem::take(&mut state.fired)
 }
 
-/// Calls `with` for each function with the number of its calls so far.
+/// Calls `with` for each function, with the number of its calls so far.
 #[unsafe(no_mangle)]
 pub extern "C" fn faults_calls(data: *mut c_void, with: extern "C" fn(*mut c_void, *const c_char, usize, u32)) {
     let calls: Vec<_> = state().calls.iter().map(|(&name, &calls)| (name, calls)).collect();

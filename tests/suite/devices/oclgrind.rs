@@ -1,5 +1,5 @@
-//! Tests of the race detector. Oclgrind must find races and bad accesses in koel's kernels (`.ci/run` runs the suites
-//! on it and expects an empty log); here it runs kernels that are wrong on purpose, and one that is right.
+//! Tests of the race detector. `.ci/run` runs the suites on Oclgrind, and expects that it finds no races and bad
+//! accesses in koel's kernels. Here it runs kernels with planted faults, and one without.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ fn run_kernel(name: &str) {
     let buffer = queue.create_buffer::<u64>().unwrap();
     buffer.write(&vec![0u64; 256]).enq().unwrap();
     let kernel = queue.kernel_builder("k").local_work_size(64).arg(&buffer).build().unwrap();
-    #[expect(unsafe_code, reason = "the kernels are wrong on purpose, and a simulator checks every access")]
+    #[expect(unsafe_code, reason = "the kernels are intentionally wrong, and a simulator checks every access")]
     // SAFETY: only reached under Oclgrind, which interprets the kernel and rejects bad accesses.
     unsafe {
         kernel.enq().unwrap();

@@ -1,5 +1,5 @@
-//! A device that cannot be trusted is refused with a reason, and the CPU is used instead and reports why. On a device
-//! without 64-bit atomics, the device builds tables of some schemes, and the CPU those of others.
+//! A device that fails its self-test is refused with a reason, and the CPU is used instead and reports why. A device
+//! without 64-bit atomics builds tables of some schemes itself, and the CPU builds those of others.
 
 use std::process::Command;
 
@@ -48,9 +48,9 @@ fn a_failed_self_test_of_the_atomics_is_a_typed_refusal() {
 }
 
 #[test]
-fn without_a_library_there_is_no_device_no_delay_and_no_panic() {
+fn a_missing_library_causes_neither_a_delay_nor_a_panic() {
     if std::env::var_os(CHILD).is_none() {
-        let test = "without_a_library_there_is_no_device_no_delay_and_no_panic";
+        let test = "a_missing_library_causes_neither_a_delay_nor_a_panic";
         in_child(test, &[("KOEL_OPENCL", "off")]);
         return in_child(test, &[("KOEL_OPENCL", "/no/such/library.so")]);
     }
@@ -105,7 +105,7 @@ fn without_64_bit_atomics_the_device_builds_what_32_bits_decide() {
     assert!(!builds(device, RobinHood::default(), &keys, &keys), "the CPU builds it");
 }
 
-/// The driver of the device is PoCL's with the tier forced, or that of a device which really lacks the atomics.
+/// The driver is PoCL with a forced tier, or that of a device without the atomics.
 #[test]
 fn without_64_bit_atomics_the_cpu_changes_tables_and_the_device_answers() {
     if std::env::var_os(CHILD).is_none() {
@@ -117,7 +117,7 @@ fn without_64_bit_atomics_the_cpu_changes_tables_and_the_device_answers() {
     }
     let device = OpenCl::best().unwrap();
     assert!(matches!(device.info().tier, Tier::Partial { .. }));
-    assert!(matches!(auto().backend, Any::Cpu(_)), "a device of this tier is used only if it is named");
+    assert!(matches!(auto().backend, Any::Cpu(_)), "a device of this tier is used only if it is requested by name");
     let (cpu, keys): (_, Vec<u32>) = (Cpu::new(), (0..1000).map(|i| i * 7 + 1).collect());
     let (left, right) = keys.split_at(600);
     let build = HashTable::builder(Cuckoo::canonical(4)).capacity(2000);
@@ -141,7 +141,7 @@ fn without_64_bit_atomics_the_cpu_changes_tables_and_the_device_answers() {
 #[test]
 fn a_device_without_64_bit_atomics_is_of_the_partial_tier() {
     let Ok(name) = std::env::var("KOEL_EXPECT_PARTIAL") else {
-        return crate::common::skip("a device without 64-bit atomics", "KOEL_EXPECT_PARTIAL names none");
+        return crate::common::skip("a device without 64-bit atomics", "KOEL_EXPECT_PARTIAL is not set");
     };
     let listed = devices();
     let found = listed.iter().find(|device| device.info.driver.contains(&name) || device.info.name.contains(&name));
@@ -152,9 +152,9 @@ fn a_device_without_64_bit_atomics_is_of_the_partial_tier() {
 }
 
 #[test]
-fn a_wrong_name_in_a_variable_is_an_error_of_what_needs_the_choice() {
+fn invalid_variables_are_errors_of_operations_that_use_them() {
     if std::env::var_os(CHILD).is_none() {
-        let test = "a_wrong_name_in_a_variable_is_an_error_of_what_needs_the_choice";
+        let test = "invalid_variables_are_errors_of_operations_that_use_them";
         return in_child(test, &[("KOEL_BUILD_ROUTE", "sideways"), ("KOEL_OPENCL", "off")]);
     }
     let (cpu, keys) = (Cpu::new(), [1, 2, 3]);

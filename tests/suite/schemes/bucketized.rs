@@ -1,6 +1,6 @@
 //! Tests of the bucketized scheme: loads, tiny tables, duplicates in different buckets, policies of the classic table.
 
-use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
+use crate::common::{on_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -10,7 +10,7 @@ use koel::{Bucketized, Cpu, Duplicates, Error, HashTable, Insertion, LookupMode}
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_canonical_tables_always_build() {
     for slots in [4, 8, 16] {
-        in_one_thread(|cpu| tiny_tables(cpu, &Bucketized::canonical(slots), u64::from(sizes(1000, 100, 2))));
+        on_one_thread(|cpu| tiny_tables(cpu, &Bucketized::canonical(slots), u64::from(sizes(1000, 100, 2))));
         opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Bucketized::canonical(slots), 1));
     }
 }
@@ -21,7 +21,7 @@ fn tiny_classic_tables_always_build() {
     for (functions, slots) in [(2, 4), (2, 8), (3, 8), (4, 16)] {
         for insertion in Insertion::ALL {
             let scheme = Bucketized::classic(functions, slots).insertion(insertion);
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
+            on_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
             opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
@@ -41,7 +41,7 @@ fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
                 assert_eq!(table.restarts(), 0, "S = {slots} on {}", device.info());
                 table.audit().unwrap();
                 let stats = table.stats().unwrap();
-                // Priorities end misses, so they read as many buckets as hits.
+                // Priorities end unsuccessful lookups early, so they read as many buckets as successful ones.
                 assert!((stats.reads_per_miss - stats.reads_per_hit).abs() < 0.15, "{stats:?}");
                 assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, value)| *got == Some(*value)));
             }
@@ -49,7 +49,7 @@ fn canonical_tables_reach_ninety_nine_percent_without_a_restart() {
     }
 }
 
-/// At load 0.9 and 8 slots per bucket a hit reads 1.22 buckets and a miss as many (BCHT without priorities: 1.65).
+/// At load 0.9 and 8 slots per bucket, hits and misses read 1.22 buckets (BCHT without priorities: 1.65).
 #[test]
 fn reads_at_load_nine_tenths() {
     let load = Workload::new(1 << 17, 3);
@@ -62,10 +62,10 @@ fn reads_at_load_nine_tenths() {
     assert_eq!(stats.keys_by_reads.iter().sum::<u64>(), 1 << 17);
 }
 
-/// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates that end in different ones.
+/// Enough duplicates of a few keys to fill all of their buckets, and pairs of duplicates in different buckets.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn duplicates_are_found_wherever_they_end_up() {
+fn duplicates_are_found_in_every_bucket() {
     for device in [one_thread(), Any::Cpu(Cpu::new())].into_iter().chain(opencl_devices()) {
         let load = Workload::new(size(20_000, 300), 6);
         let (mut keys, mut values) = (load.keys(), load.values());
@@ -106,7 +106,7 @@ fn classic_tables_build_with_every_policy_and_answer_in_every_mode() {
                     assert_eq!(table.get(&queries).unwrap(), expected);
                     table.audit().unwrap();
                     let reads = table.stats().unwrap().reads_per_miss;
-                    assert_eq!(reads, f64::from(functions), "a classic miss asks every candidate");
+                    assert_eq!(reads, f64::from(functions), "a classic miss reads every candidate bucket");
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! Tests of the cuckoo scheme: loads, tiny tables, families, rules of re-insertion, restarts.
+//! Tests of the cuckoo scheme: loads, tiny tables, families of hash functions, re-insertion rules, restarts.
 
-use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
+use crate::common::{on_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -10,7 +10,7 @@ use koel::{Cpu, Cuckoo, Error, HashFamily, HashTable, Reinsertion};
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_canonical_tables_always_build() {
     for functions in 2..=5 {
-        in_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(sizes(1000, 100, 3))));
+        on_one_thread(|cpu| tiny_tables(cpu, &Cuckoo::canonical(functions), u64::from(sizes(1000, 100, 3))));
         opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Cuckoo::canonical(functions), 2));
     }
 }
@@ -21,7 +21,7 @@ fn tiny_classic_tables_always_build_with_the_papers_cures() {
     for rule in [Reinsertion::SkipSameSlot, Reinsertion::RandomFunction] {
         for functions in 2..=5 {
             let scheme = Cuckoo::classic(functions).reinsertion(rule);
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 2))));
+            on_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 2))));
             opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
@@ -74,7 +74,7 @@ fn classic_tables_build_in_every_space_with_every_family_and_rule() {
     }
 }
 
-/// Chains of three swaps are too short for some seeds: restarts occur, and are counted. One swap is too short for all.
+/// A limit of three swaps is too low for some seeds, so restarts occur and are counted. One swap is too few for all.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
@@ -93,8 +93,8 @@ fn restarts_are_counted_and_a_hopeless_chain_is_a_typed_error() {
     }
 }
 
-/// Tables so full that a batch often needs other constants: rebuilt or not, they equal those of one build, also if the
-/// number of attempts is small and the one build fails.
+/// In nearly full tables, a batch often needs other constants. The table equals that of one build, rebuilt or not. If
+/// there are few attempts and the one build fails, the batch fails too.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
@@ -117,7 +117,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
                             rebuilt += u32::from(done.rebuilt);
                         }
                         (Err(Error::TooFull { .. }), Err(Error::TooFull { .. })) => {
-                            assert_eq!(table.digest().unwrap(), before, "as before after a refusal");
+                            assert_eq!(table.digest().unwrap(), before, "a refused batch changes nothing");
                             refused += 1;
                         }
                         (whole, done) => panic!("{whole:?} at once, {done:?} in batches"),
@@ -129,7 +129,7 @@ fn a_batch_that_needs_a_new_attempt_still_equals_one_build() {
     }
 }
 
-/// The sentinel key counts once, however often it occurs, and is reported as a duplicate like any other key.
+/// However often the sentinel key occurs, it counts once, and its duplicates are reported like those of any other key.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn the_sentinel_key_takes_no_slot_and_is_handled_like_others() {
@@ -151,10 +151,10 @@ fn the_sentinel_key_takes_no_slot_and_is_handled_like_others() {
     }
 }
 
-/// A classic build that cannot succeed ends soon on every device: the first failed chain stops the others.
+/// A classic build that cannot succeed fails quickly on every device: the first failed chain stops the others.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn hopeless_classic_builds_end_soon() {
+fn impossible_classic_builds_fail_quickly() {
     let load = Workload::new(size(20_000, 200), 4);
     let (keys, values) = (load.keys(), load.values());
     for device in std::iter::once(Any::Cpu(Cpu::new())).chain(opencl_devices()) {
@@ -177,7 +177,7 @@ fn one_thread_builds_classic_tables_reproducibly() {
     assert_eq!(build(), build());
 }
 
-/// Typical keys: counters, strides, all bits in the high half, reversed bits.
+/// Structured keys: counters, strides, all bits in the high half, reversed bits.
 #[test]
 fn structured_keys_build_like_random_ones() {
     let n = size(20_000, 300);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{devices, image, in_one_thread, opencl_devices, size};
+use crate::common::{devices, image, on_one_thread, opencl_devices, size};
 use koel::backend::{HashBackend, Kernels, Placed};
 use koel::device::Any;
 use koel::scheme::{CuckooSetPlan, Plan, Request};
@@ -21,7 +21,7 @@ fn halves(words: &[u64]) -> Vec<u32> {
 
 #[test]
 fn tiny_sets_always_build() {
-    in_one_thread(|device| schemes().iter().for_each(|scheme| tiny_sets(device, scheme)));
+    on_one_thread(|device| schemes().iter().for_each(|scheme| tiny_sets(device, scheme)));
 }
 
 /// The values of sets are 0, so only loads and attempts of the suite for tables of pairs are tested.
@@ -36,8 +36,8 @@ fn tiny_sets(device: &Any, scheme: &CuckooSet) {
     }
 }
 
-/// Slot by slot, the upper halves of the table with the same parameters and values of 0, at every load, size and seed,
-/// also with tombstones and compacted. Writing values next to the slots therefore results in that table.
+/// The slots are the upper halves of the table with the same parameters and with values of 0, at every load, size and
+/// seed, also with tombstones and compacted. Writing values next to the slots therefore results in that table.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn slots_are_the_upper_halves_of_the_cuckoo_table() {
@@ -80,7 +80,7 @@ fn placed(device: &Any, scheme: &CuckooSet, slots: u64, keys: &[u32]) -> (Cuckoo
     (0..32).find_map(attempt).unwrap_or_else(|| panic!("{scheme:?}: {} keys in {slots} slots", keys.len()))
 }
 
-/// Keys that occur m times each, in slots for one of each: one of each is kept, and the others are counted.
+/// Each key occurs m times, and there are slots for the distinct keys: duplicates are dropped and counted.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn duplicate_keys_are_accepted() {
@@ -147,7 +147,7 @@ fn duplicates_of_one_key_are_one_key() {
     }
 }
 
-/// Sets have no values: any but 0 are rejected, and there is nothing to overwrite.
+/// Sets have no values: values other than 0 are rejected, and nothing is overwritten.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn values_are_refused() {
@@ -205,7 +205,7 @@ fn half_the_bytes_of_the_table() {
     }
 }
 
-/// One slot, which is half of a word.
+/// A set of one slot, which is half of a word.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_classic_set_of_one_slot() {

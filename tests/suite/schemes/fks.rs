@@ -64,7 +64,8 @@ fn a_few_buckets_build_at_the_default_load_and_a_little_above() {
     }
 }
 
-/// The poster's and Sahu's 1.42 N and less, at most three reads, and at most 1.41 times the bytes.
+/// Tables have the loads of the poster and of Sahu 2015 (1.42 N) and higher ones, with at most three reads per lookup
+/// and 1.41 times the bytes of the pairs.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tables_reach_the_papers_loads_and_reads() {
@@ -121,11 +122,11 @@ fn skewed_keys_are_split_as_well_as_random_ones() {
     }
 }
 
-/// The seed numbers in a table are the least under which each bucket's pairs all have a slot.
+/// The seed number of a bucket is the smallest one under which all of its pairs have a slot.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn seed_numbers_are_the_least_that_work() {
-    // Full buckets, of which one in seventy needs a second seed number.
+fn seed_numbers_are_the_smallest_that_work() {
+    // Buckets are so full that one in seventy needs a second seed number.
     let buckets: u64 = 6;
     for device in devices() {
         let mut beyond_first = 0;
@@ -195,7 +196,7 @@ fn an_overfull_bucket_changes_the_first_level_function_or_is_named() {
     }
 }
 
-/// A load that no first-level function can reach: every attempt is made, and the fullest bucket is named.
+/// At a load that no first-level function can reach, every attempt is made, and the error names the fullest bucket.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn a_load_beyond_all_buckets_is_a_typed_error() {
@@ -213,7 +214,7 @@ fn a_load_beyond_all_buckets_is_a_typed_error() {
     }
 }
 
-/// With more than 512 pairs per bucket on average, nothing is tried; duplicates are reported nevertheless.
+/// With more than 512 pairs per bucket on average, no attempt is made, but duplicates are reported.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn more_pairs_than_all_buckets_hold_are_refused_at_once() {
@@ -280,8 +281,8 @@ fn sahus_buckets_are_not_more_than_his_prime() {
     assert!(matches!(estimate(slots + 1), Err(Error::TooLarge { .. })));
 }
 
-/// For each seed of Sahu's list, four keys that share all of their slots, so no seed can place them. Another attempt
-/// has another list.
+/// For each seed of Sahu's list there are four keys that share all of their slots, so no seed can place them. Another
+/// attempt has another list.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
@@ -312,10 +313,10 @@ fn sets_that_sahus_list_cannot_hold_are_restarted_or_named() {
     }
 }
 
-/// Every change rebuilds the table, and nothing of the old one remains.
+/// Every change rebuilds the table from scratch.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn removing_and_inserting_build_again() {
+fn removals_and_insertions_rebuild_the_table() {
     let load = Workload::new(3000, 3);
     let (keys, values) = (load.keys(), load.values());
     for device in devices() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{holds_exactly, in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
+use crate::common::{holds_exactly, on_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::hash::SplitMix64;
@@ -16,15 +16,15 @@ use koel::{Cpu, HashTable, Horton};
 fn tiny_tables_always_build() {
     for slots in [4, 8, 16] {
         for scheme in [Horton::canonical(slots), Horton::classic(slots)] {
-            in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
+            on_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(1000, 100, 1))));
             opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
         }
     }
     let jenkins = Horton::classic(8).family(HortonFamily::Jenkins);
-    in_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(sizes(1000, 100, 1))));
+    on_one_thread(|cpu| tiny_tables(cpu, &jenkins, u64::from(sizes(1000, 100, 1))));
 }
 
-/// All keys are placed at the paper's loads, without a restart, and lookups cost what the paper promises.
+/// All keys are placed at the paper's loads without a restart, and lookups read as few buckets as in the paper.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn canonical_tables_reach_the_papers_loads_and_costs() {
@@ -56,8 +56,8 @@ fn canonical_tables_reach_the_papers_loads_and_costs() {
     }
 }
 
-/// Runs 100 rounds of removing half of the keys and inserting as many, at load 0.8, in place: without a rebuild, and
-/// lookups cost as much as in a fresh table.
+/// Runs 100 rounds that remove half of the keys and insert as many, at load 0.8. The table is not rebuilt, and lookups
+/// cost as much as in a new table.
 #[test]
 fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
     let n = size(20_000, 300);
@@ -93,7 +93,7 @@ fn classic_tables_last_a_hundred_rounds_without_a_rebuild() {
         for (old, new, within) in
             [(old.reads_per_hit, new.reads_per_hit, 0.10), (old.reads_per_miss, new.reads_per_miss, 0.10)]
         {
-            assert!(((old - 1.0) / (new - 1.0) - 1.0).abs() < within, "{old} after the rounds, {new} afresh");
+            assert!(((old - 1.0) / (new - 1.0) - 1.0).abs() < within, "{old} after the rounds, {new} in a new table");
         }
     }
 }
@@ -112,7 +112,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
         assert_eq!(table.restarts(), 0);
         assert!(table.get(&crowd).unwrap().iter().zip(&crowd).all(|(got, key)| *got == Some(*key)));
         table.audit().unwrap();
-        // A hundred keys of one bucket need other constants, under which they do not crowd.
+        // A hundred keys of one bucket need other constants, which distribute them over several buckets.
         let crowd: Vec<u32> = (0..u32::MAX).filter(|&key| functions.home(key).0 == 7).take(100).collect();
         let table = builder.build(&device, &crowd, &crowd).unwrap();
         assert!(table.restarts() > 0);
@@ -120,8 +120,7 @@ fn a_crowd_of_one_bucket_is_built_and_found() {
     }
 }
 
-/// Sixty keys per home: a crowd, but not too many for a bucket. Whether it is built, and under which constants, must
-/// not depend on the device.
+/// Sixty keys per home need a further attempt. The attempt and the digest must not depend on the device.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn crowds_are_built_equally_on_every_device() {
@@ -147,9 +146,9 @@ fn crowds_are_built_equally_on_every_device() {
     assert!(digests[0].0 > 0 && digests.iter().all(|found| *found == digests[0]), "{digests:?}");
 }
 
-/// Every accepted number and width of entries can be built at its default load.
+/// Tables with every accepted number and width of remap entries are built at their default loads.
 #[test]
-fn every_parameter_that_is_accepted_builds_at_its_default_load() {
+fn every_accepted_parameter_builds_at_its_default_load() {
     let load = Workload::new(size(30_000, 200), 4);
     let (keys, values) = (load.keys(), load.values());
     for slots in [4, 8, 16] {

@@ -1,9 +1,9 @@
-//! Tests of the perfect spatial hash: pictures and voxels at their loads, two reads per lookup, adjacent neighbours,
-//! tiny tables, keys that no offset can separate.
+//! Tests of the perfect spatial hash: loads of pictures and voxels, two reads per lookup, coherence of neighbours, tiny
+//! tables, keys that no offset can separate.
 
 use std::collections::HashSet;
 
-use crate::common::{in_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
+use crate::common::{on_one_thread, one_thread, opencl_devices, size, sizes, tiny_tables};
 use koel::device::Any;
 use koel::scheme::{Plan, Scheme};
 use koel::workload::Workload;
@@ -64,7 +64,7 @@ fn pictures_and_voxels_build_up_to_full_tables() {
     assert!(full.load_factor() > 0.94, "{}", full.load_factor());
 }
 
-/// Every lookup reads an offset and a slot, whether it hits or not; the statistics count both.
+/// Hits and misses both read an offset and a slot, and the statistics count both reads.
 #[test]
 fn a_lookup_is_two_reads() {
     let table = holds(Perfect::default(), 0.9, &Workload::new(size(50_000, 300), 2).keys());
@@ -76,9 +76,8 @@ fn a_lookup_is_two_reads() {
     assert_eq!(stats.bytes, 8 * (stats.slots + table.plan().offset_count().div_ceil(2)));
 }
 
-/// If offsets equal those of their neighbours, neighbouring cells are stored in neighbouring slots: this coherence is
-/// the reason why the offsets of neighbours are tried first. With random offsets there are no such cells (0.000 for
-/// this disc).
+/// A build tries the offsets of neighbours first, because neighbouring cells with equal offsets are stored in
+/// neighbouring slots. With random offsets there are no such cells (0.000 for this disc).
 #[test]
 fn neighbouring_pixels_are_in_neighbouring_slots() {
     let width = size(1024, 128);
@@ -119,12 +118,12 @@ fn strips_lines_and_boards_build_at_the_default_load() {
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
     for scheme in [Perfect::default(), Perfect::plane(1000), Perfect::volume(2048, 1024)] {
-        in_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(300, 60, 2))));
+        on_one_thread(|cpu| tiny_tables(cpu, &scheme, u64::from(sizes(300, 60, 2))));
         opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &scheme, 1));
     }
 }
 
-/// Keys that are congruent modulo both sides, at every attempt: a typed error names them, and nothing is lost.
+/// At every attempt the keys are congruent modulo both sides. A typed error names them, and the table is unchanged.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn keys_that_no_offset_distinguishes_are_named() {
@@ -140,7 +139,7 @@ fn keys_that_no_offset_distinguishes_are_named() {
         let mut table = builder.build(&device, &[1, 2], &[3, 4]).unwrap();
         let before = table.digest().unwrap();
         assert!(matches!(table.insert(&line, &line), Err(Error::Crowded { .. })));
-        assert_eq!(table.digest().unwrap(), before, "as before after a refusal");
+        assert_eq!(table.digest().unwrap(), before, "a refused batch changes nothing");
         // Duplicates are reported even then.
         let copied = [&line[..], &[1600]].concat();
         let refused = HashTable::builder(scheme).build(&device, &copied, &copied);
@@ -153,7 +152,7 @@ fn keys_that_no_offset_distinguishes_are_named() {
 
 /// If 100 and 101 slots result in one size, the digest is the same.
 #[test]
-fn the_slots_are_a_power_and_the_bytes_depend_on_no_more() {
+fn bytes_depend_on_the_rounded_number_of_slots() {
     let load = Workload::new(60, 3);
     let build = |slots| {
         let builder = HashTable::builder(Perfect::default()).slots(slots).duplicates(Duplicates::KeepLast);

@@ -1,6 +1,6 @@
-//! Tests of the quadratic scheme: one read, load 1 at every size, its limits, and batches.
+//! Tests of the quadratic scheme: one read per lookup, load 1 at every size, limits, and batches.
 
-use crate::common::{devices, in_one_thread, one_thread, opencl_devices, size, tiny_tables};
+use crate::common::{devices, on_one_thread, one_thread, opencl_devices, size, tiny_tables};
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
@@ -8,7 +8,7 @@ use koel::{Cpu, Duplicates, Error, HashTable, Quadratic};
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn tiny_tables_always_build() {
-    in_one_thread(|cpu| tiny_tables(cpu, &Quadratic, u64::from(size(300, 3))));
+    on_one_thread(|cpu| tiny_tables(cpu, &Quadratic, u64::from(size(300, 3))));
     opencl_devices().iter().for_each(|gpu| tiny_tables(gpu, &Quadratic, 2));
 }
 
@@ -24,7 +24,7 @@ fn it_reaches_its_limit_and_no_further() {
         assert_eq!((table.capacity(), table.load_factor()), (n as usize, 1.0));
         let stats = table.stats().unwrap();
         assert_eq!((stats.reads_per_hit, stats.reads_per_miss), (1.0, 1.0));
-        assert_eq!(stats.ages, [0, n.into()], "nothing is ever displaced");
+        assert_eq!(stats.ages, [0, n.into()], "no key is displaced");
         assert!(table.get(&keys).unwrap().iter().zip(&values).all(|(got, want)| *got == Some(*want)));
         table.audit().unwrap();
     }
@@ -61,10 +61,10 @@ fn duplicates_are_found_before_a_size_is_refused() {
     }
 }
 
-/// There are more slots than pairs, but a batch is rejected if one build would be.
+/// There are more slots than pairs, but a batch is rejected if a build of all pairs would be.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn a_full_table_takes_no_further_pair() {
+fn full_tables_refuse_further_pairs() {
     for device in devices() {
         let mut table = HashTable::builder(Quadratic).slots(8).build(&device, &[1, 2, 3, 4], &[0; 4]).unwrap();
         assert_eq!(table.insert(&[5, 6, 7, 8], &[1; 4]).unwrap().added, 4);
@@ -78,7 +78,7 @@ fn a_full_table_takes_no_further_pair() {
     }
 }
 
-/// If two keys collide the build restarts: for about 39 in a hundred seeds at every size.
+/// A build restarts if two keys collide: for about 39% of the seeds at every size.
 #[test]
 fn restarts_are_as_frequent_as_the_birthday_says() {
     let seeds = 200;

@@ -1,9 +1,9 @@
-//! Tests of the Robin Hood scheme: loads, images and other patterns of keys, crowds, the paper's cells and their
+//! Tests of the Robin Hood scheme: loads, pictures and other patterns of keys, crowds, the paper's cells and their
 //! limits, maximum ages.
 
 use std::collections::BTreeMap;
 
-use crate::common::{devices, in_one_thread, size, sizes};
+use crate::common::{devices, on_one_thread, size, sizes};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::robin_hood::cell::{CANONICAL, PAIRS};
@@ -18,13 +18,13 @@ type Table = HashTable<Any, RobinHood>;
 /// The sequences that reach every load.
 const SCATTERED: [Sequence; 2] = [Sequence::Coherent, Sequence::Random];
 
-/// Both kinds with every number of bits.
+/// Schemes of both kinds, with every number of bits.
 fn kinds_and_bits() -> impl Iterator<Item = RobinHood> {
     let kinds = [RobinHood::canonical(), RobinHood::classic()];
     kinds.into_iter().flat_map(|scheme| [0, 2, 3, 4].map(|bits| scheme.clone().max_ages(bits)))
 }
 
-/// Values of 28 bits.
+/// Truncates values to 28 bits.
 fn narrow(values: &[u32]) -> Vec<u32> {
     values.iter().map(|value| value & 0x0fff_ffff).collect()
 }
@@ -57,7 +57,7 @@ fn tables_reach_their_loads() {
             for sequence in SCATTERED {
                 for load in [0.8, 0.99] {
                     let table = built(device, &scheme.clone().sequence(sequence), load, &keys);
-                    // Lower by the distance to the next prime.
+                    // The load is lower, because the slots are rounded up to a prime.
                     assert!((0.0..0.02).contains(&(load - table.load_factor())), "{}", table.load_factor());
                     assert!(scheme.kind() == Kind::Classic || table.restarts() == 0);
                 }
@@ -75,7 +75,7 @@ fn tables_reach_their_loads() {
 
 #[test]
 fn tiny_tables_always_build() {
-    in_one_thread(|device| {
+    on_one_thread(|device| {
         for scheme in kinds_and_bits() {
             Sequence::ALL.into_iter().for_each(|sequence| tiny_tables_of(device, &scheme.clone().sequence(sequence)));
         }
@@ -96,7 +96,7 @@ fn tiny_tables_of(device: &Any, scheme: &RobinHood) {
     }
 }
 
-/// The keys of an image: its columns and rows, every second pixel, and a stride equal to the capacity.
+/// Keys of a picture: its columns and rows, every second pixel, and a stride equal to the capacity.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn pictures_of_any_width_are_built() {
@@ -116,7 +116,7 @@ fn pictures_of_any_width_are_built() {
                     built(&device, &scheme.clone().sequence(Sequence::Random), load, keys);
                 }
             }
-            // A requested number of slots that is a multiple of the width, or the stride itself.
+            // The requested number of slots is a multiple of the width, or the stride itself.
             let values = narrow(keys);
             let builder = HashTable::builder(RobinHood::canonical());
             for slots in [2 * keys.len() as u64, 1 << 15] {
@@ -243,7 +243,7 @@ fn keys_alone_take_four_bytes() {
                 assert_eq!(table.plan().words(), table.capacity().div_ceil(2) as u64);
                 let model: BTreeMap<u32, u32> = keys.iter().map(|&key| (key, 0)).collect();
                 answers(&table, &model);
-                // Keys that differ only in the bits above the lower 28.
+                // Keys with bits above the lower 28.
                 let wide: Vec<u32> = keys.iter().map(|&key| key | 5 << 28).collect();
                 assert!(!table.contains(&wide).unwrap().contains(&true));
                 assert_eq!(table.stats().unwrap().bucket_bytes, 4);
@@ -276,7 +276,7 @@ fn maximum_ages_are_those_of_equation_1(table: &Table, exact: bool) {
     for (home, greatest) in (0..).zip(greatest) {
         let bound = rule.bound(&image, home);
         let needed = levels.bound(levels.code(greatest).max(least));
-        assert!(bound == needed || !exact && bound > needed, "place {home}: {bound}, and {needed} is needed");
+        assert!(bound == needed || !exact && bound > needed, "home {home}: {bound}, but {needed} is needed");
     }
 }
 

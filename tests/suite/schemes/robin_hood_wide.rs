@@ -13,7 +13,7 @@ use crate::common::{devices, open_mapped, size};
 
 type Wide = RobinHoodOf<u64, u64>;
 
-/// A solid ball of cells at a corner of a box of 2^21 cells per axis, and the eight corners.
+/// The cells of a ball at a corner of a box of 2^21 cells per axis, and the eight corners.
 fn ball(radius: u32) -> Vec<u64> {
     let last = (1 << MORTON3_BITS) - 1;
     let cell = |x, y, z| morton3(x, y, z).expect("inside");
@@ -28,7 +28,7 @@ fn ball(radius: u32) -> Vec<u64> {
 
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes_everywhere() {
+fn cells_of_a_large_box_build_nearly_full_tables_with_equal_bytes() {
     let keys = ball(size(24, 6));
     let values: Vec<u64> = keys.iter().map(|key| u64::MAX - key).collect();
     for sequence in [Sequence::Coherent, Sequence::Random] {
@@ -50,7 +50,7 @@ fn cells_of_a_large_box_fill_a_table_to_the_last_percent_and_have_the_same_bytes
 /// congruent modulo the first prime only are built at the second attempt, on every device.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn crowds_fail_equally_on_every_device_and_are_reported() {
+fn crowds_fail_with_the_same_error_on_every_device() {
     let scheme = RobinHood::canonical().of::<u64, u64>();
     let [first, second] = [1009u64, 1013];
     let class: Vec<u64> = (0..63).map(|i| (i + 1) * first + 7).collect();
@@ -65,7 +65,7 @@ fn crowds_fail_equally_on_every_device_and_are_reported() {
                 let said = error.to_string();
                 assert!(said.contains("63") && said.contains("congruent to 7 modulo 1009"), "{said}");
             }
-            Ok(_) => panic!("63 keys of one class were seated"),
+            Ok(_) => panic!("63 congruent keys were placed"),
         }
     }
 }
@@ -105,7 +105,7 @@ fn files_are_opened_mapped_and_refused_by_name() {
 /// the table equals that of one build of the remaining pairs.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn changes_are_those_of_a_map_and_leave_no_trace() {
+fn changes_match_a_map_and_give_the_table_of_one_build() {
     let key = |draw: u64| match draw % 4 {
         0 => (draw / 4 % 40) << 32 | 7,
         1 => (7 << 32) | (draw / 4 % 40),
@@ -158,7 +158,7 @@ fn changes_are_those_of_a_map_and_leave_no_trace() {
 
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn structures_use_it_on_every_device() {
+fn structures_are_built_on_every_device() {
     let keys: Vec<u64> = (0..400u64).map(|i| (i % 130) << 40 | 3).collect();
     let rows: Vec<u32> = (0..400).collect();
     for device in devices() {
@@ -172,7 +172,7 @@ fn structures_use_it_on_every_device() {
     }
 }
 
-/// Queries on a builder before the table is built.
+/// Builders report memory and reject parameters before a build.
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn memory_is_reported_and_parameters_are_refused() {

@@ -1,4 +1,4 @@
-//! Tests of the sorted scheme: ascending order, full loads, every size, keys that crowd, invalid files.
+//! Tests of the sorted scheme: ascending order, full loads, every size, clustered keys, invalid files.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn every_size_ascends_and_fills_its_slots() {
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
 fn extremes_and_crowds_ascend() {
     let n = size(40_000, 300);
-    // Runs of neighbours at both ends; all keys but one in a few thousandths of their range; only high or low bits.
+    // Consecutive keys at both ends; all keys but one in a few thousandths of the range; only high or low bits.
     let both_ends = (0..n).flat_map(|i| [(i, !i), (!i, i)]).collect();
     let crowd = (0..n).map(|i| (0x7000_0000 + i, i)).chain([(0, 1), (u32::MAX, 2)]).collect();
     let high = (0..n).map(|i| (i.rotate_right(16), i)).collect();
@@ -51,7 +51,7 @@ fn extremes_and_crowds_ascend() {
 
 #[test]
 #[ignore = "slow: parameters of the scheme, on every device; CI runs it"]
-fn a_lookup_reads_as_many_words_whatever_the_key() {
+fn every_lookup_reads_few_words() {
     let n = size(1 << 16, 256);
     for device in devices() {
         let load = Workload::new(n, 3);
@@ -75,7 +75,7 @@ fn free_slots_are_not_pairs_and_the_seed_has_no_effect() {
         assert_eq!((table.plan().slots(), table.plan().pairs()), (100, 2));
         let mut table = table;
         assert_eq!(table.remove(&[0]).unwrap(), 1);
-        holds_exactly(&table, &BTreeMap::from([(5, 6)]), "(0, 0) is gone");
+        holds_exactly(&table, &BTreeMap::from([(5, 6)]), "(0, 0) was removed");
         let refused = table.insert(&(10..200).collect::<Vec<_>>(), &[1; 190]);
         assert!(matches!(refused, Err(Error::TooFull { pairs: 191, slots: 100, .. })), "{refused:?}");
     }
@@ -99,7 +99,7 @@ fn files_with_wrong_plans_are_refused_or_harmless() {
         let opened = open_with(at, value);
         assert!(matches!(opened, Err(Error::BadFile { .. })), "byte {at}: {opened:?}");
     }
-    // Fewer pairs, or more, than the image contains, as if it were damaged.
+    // Fewer or more pairs than the image contains.
     for pairs in [0, 2, 4, 10] {
         let opened = open_with(56, pairs).unwrap();
         let queries: Vec<u32> = (0..100).chain([u32::MAX]).collect();

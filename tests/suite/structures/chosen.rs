@@ -1,5 +1,5 @@
-//! Keys chosen to defeat the table that detects distinct keys: its seed is fixed, so a builder's seed does not help.
-//! The results must be as for other keys.
+//! Keys chosen to defeat the table that detects distinct keys, whose seed is fixed: the builder's seed has no effect on
+//! it. The results must be as correct as for other keys.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use koel::{
     JoinKind, Load, MultiTable, Sorted, TableBuilder, group,
 };
 
-/// From `src/table/distinct.rs`: the seed, the attempts, and the slots for this number of rows.
+/// Constants of `src/table/distinct.rs`: the seed, the attempts, and the slots for this number of rows.
 const SEED: u64 = 0x0064_6973_7469_6e63;
 const ATTEMPTS: u32 = 4;
 const ROWS: usize = 325;
@@ -79,7 +79,7 @@ fn chosen_keys_are_distinguished() {
                 let builder: TableBuilder<Sorted> = HashTable::builder(Sorted).duplicates(rule);
                 let mut table = builder.build(&device, column, &values).unwrap();
                 holds_exactly(&table, &model, "a table of chosen keys");
-                // The keys to remove are looked up in such a table.
+                // Removals use such a table to look up the keys to remove.
                 assert_eq!(table.remove(column).unwrap(), model.len());
             }
             let multi = MultiTable::builder(Cuckoo::canonical(4)).build(&device, column, &values).unwrap();
@@ -89,7 +89,7 @@ fn chosen_keys_are_distinguished() {
             match (refused, least) {
                 (Ok(_), None) => {}
                 (Err(Error::DuplicateKey { key }), Some(least)) => assert_eq!(key, u64::from(least)),
-                (other, least) => panic!("{other:?}, and the least copy is {least:?}"),
+                (other, least) => panic!("{other:?}, and the smallest duplicate is {least:?}"),
             }
         }
     }

@@ -126,7 +126,7 @@ macro_rules! joins_as {
 }
 
 #[test]
-fn indices_of_columns_join_as_join_indices_do() {
+fn column_indices_and_join_indices_agree() {
     for (what, left, right) in columns() {
         let index = JoinIndex::builder(koel::Cuckoo::default()).build(&koel::Cpu::new(), &right).unwrap();
         for kind in JoinKind::ALL {
@@ -144,7 +144,7 @@ fn indices_of_columns_join_as_join_indices_do() {
 fn mismatched_columns_are_refused() {
     for device in devices() {
         let index = ColumnIndex::build(&device, &[1_u32; 100]).unwrap();
-        // Other columns, one of which has as many rows.
+        // Other columns than the index was built from; one has as many rows.
         for other in [&[1_u32][..], &[2; 100]] {
             let other = ColumnIndex::build(&device, other).unwrap();
             let (mut matched, mine) = (other.matched().unwrap(), index.matched().unwrap());

@@ -15,7 +15,7 @@ fn builder(scheme: &AnyScheme, order: IdOrder) -> CompactingBuilder<AnyScheme> {
     CompactingTable::builder(scheme.clone()).seed(3).ids(order)
 }
 
-/// The distinct keys by id.
+/// The distinct keys in order of their ids.
 fn list(column: &[u32], order: IdOrder) -> Vec<u32> {
     let mut seen = BTreeSet::new();
     let mut unique: Vec<u32> = column.iter().copied().filter(|&key| seen.insert(key)).collect();
@@ -60,7 +60,7 @@ where
     let ids_on_device = table.inverse_on(&on_device).unwrap();
     assert!(backend.download(&ids_on_device).unwrap() == inverse, "{at}: inverse on the device");
     let back = backend.download(&table.keys_on(&ids_on_device).unwrap()).unwrap();
-    assert!(back == column, "{at}: there and back");
+    assert!(back == column, "{at}: keys of the ids");
     if let Some(&key) = absent.first() {
         for place in [0, column.len() / 2, column.len()] {
             let mut column = column.to_vec();
@@ -214,7 +214,7 @@ fn a_damaged_file_is_refused_wherever_the_damage_is() {
     }
 }
 
-/// Rows are sent to the device in chunks, but a position counts from the first row.
+/// Rows are sent to the device in chunks, but the reported position is relative to the first row of all.
 #[test]
 fn the_position_of_an_unknown_key_counts_all_rows() {
     let rows = size((1 << 20) + 100, 3000) as usize;
@@ -260,13 +260,13 @@ fn a_set_becomes_a_compacting_table() {
     let n = size(3000, 150);
     for device in devices() {
         for kind in Kind::ALL {
-            // An odd number of slots, an even one, and the number for the load; a set that was built, one that grew,
-            // and one that has tombstones; with and without the classic kind's sentinel key.
+            // An odd and an even number of slots, and that of the load; a built set, one that grew, and one with
+            // tombstones; with and without the sentinel key of the classic kind.
             for (slots, last) in [(None, u32::MAX), (Some(2 * n + 1), 5), (Some(2 * n), u32::MAX)] {
-                for history in ["built", "grown", "worn"] {
+                for history in ["built", "grown", "with tombstones"] {
                     let at = format!("{kind}, {slots:?} slots, {history}, on {}", device.info());
                     let (mut keys, _, _) = workload(&CuckooSet::of_kind(kind).into(), n);
-                    // The workload's second key is the greatest of all.
+                    // The second key of the workload is the largest key.
                     keys[1] = last;
                     let sized = HashSet::builder(CuckooSet::of_kind(kind)).seed(8);
                     let sized = slots.map_or(sized.clone(), |slots| sized.clone().slots(slots as usize));
@@ -289,7 +289,7 @@ fn a_set_becomes_a_compacting_table() {
                     let slots = set.slots();
                     let table = CompactingTable::from_set(set).unwrap();
                     // Compacting a set with tombstones may move keys.
-                    let unique = if history == "worn" { table.unique().unwrap() } else { order };
+                    let unique = if history == "with tombstones" { table.unique().unwrap() } else { order };
                     let distinct: BTreeSet<u32> = unique.iter().copied().collect();
                     assert_eq!(distinct, column.iter().copied().collect(), "{at}");
                     numbers(&table, &unique, &column, &at);
@@ -297,10 +297,7 @@ fn a_set_becomes_a_compacting_table() {
                         let ids: Vec<u32> = (0..unique.len() as u32).collect();
                         let plain = HashTable::builder(Cuckoo::of_kind(kind)).seed(8).slots(slots);
                         let plain = plain.build(&device, &unique, &ids).unwrap();
-                        assert!(
-                            crate::common::image(table.table()) == crate::common::image(&plain),
-                            "{at}: bit for bit"
-                        );
+                        assert!(crate::common::image(table.table()) == crate::common::image(&plain), "{at}: the bytes");
                         assert_eq!(table.digest().unwrap(), plain.digest().unwrap(), "{at}");
                         assert_eq!(table.table().to_pairs().unwrap(), plain.to_pairs().unwrap(), "{at}");
                     }
@@ -312,7 +309,7 @@ fn a_set_becomes_a_compacting_table() {
     }
 }
 
-/// A converted set continues like one that was built: its file is the same.
+/// Compacting a converted set results in the same file as a build.
 #[test]
 fn compacting_a_set_gives_the_file_of_a_built_table() {
     let folder = tempfile::tempdir().unwrap();
@@ -328,8 +325,8 @@ fn compacting_a_set_gives_the_file_of_a_built_table() {
 }
 
 /// Ids that do not fit a scheme's values are rejected, not truncated.
-struct TooMany;
-impl Check for TooMany {
+struct TooManyIds;
+impl Check for TooManyIds {
     fn run(&self, scheme: &AnyScheme) {
         if scheme.limits().value_bits > 10 {
             return;
@@ -344,7 +341,7 @@ impl Check for TooMany {
 
 #[test]
 fn ids_that_do_not_fit_are_refused() {
-    for_every_kind(&TooMany);
+    for_every_kind(&TooManyIds);
 }
 
 /// Rows whose keys are few and near the extremes.

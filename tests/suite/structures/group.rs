@@ -23,7 +23,7 @@ fn factorized(keys: &[u32], order: IdOrder) -> (Vec<u32>, Vec<u32>) {
     (unique, inverse)
 }
 
-/// The groups by a map, with every column filled.
+/// The groups with all aggregates, computed with a map.
 fn grouped(keys: &[u32], values: &[u32], order: IdOrder) -> Groups {
     let mut groups: BTreeMap<u32, (u32, u64, u32, u32)> = BTreeMap::new();
     for (&key, &value) in keys.iter().zip(values) {
@@ -104,7 +104,7 @@ fn agrees(device: &Any, what: &str, keys: &[u32], values: &[u32]) {
 }
 
 #[test]
-fn every_column_is_grouped_as_a_map_groups_it() {
+fn groups_of_every_column_match_a_map() {
     let columns = columns();
     for device in devices() {
         for (what, keys) in &columns {
@@ -127,7 +127,7 @@ fn sums_beyond_32_bits_are_exact() {
 
 /// Each set of aggregates fills its columns, and no others.
 #[test]
-fn only_what_is_requested_is_answered() {
+fn only_requested_aggregates_are_computed() {
     let keys = groups_of(20, 5);
     let values = values_of(&keys);
     for device in devices() {
@@ -208,6 +208,6 @@ fn any_rows_agree(Rows(rows): Rows) -> bool {
 }
 
 #[test]
-fn any_rows_are_grouped_as_a_map_groups_them() {
+fn groups_of_any_rows_match_a_map() {
     QuickCheck::new().tests(size(200, 5).into()).quickcheck(any_rows_agree as fn(Rows) -> bool);
 }

@@ -10,10 +10,10 @@ use koel::group::{Number, wide};
 use koel::scheme::Key;
 use koel::{Aggregate, Error, ExactSum, IdOrder};
 
-/// The only NaN in results.
+/// The bits of the only NaN that results may contain.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
-/// A value as plain loops aggregate it.
+/// A value type with aggregates as plain loops.
 trait Plain: Number {
     fn of(noise: u64) -> Self;
     fn sum(values: &[Self]) -> u64;
@@ -47,7 +47,7 @@ macro_rules! integers {
         }
     )*};
 }
-// The largest values for which sums of this many do not overflow.
+// The largest values whose sums do not overflow in these tests.
 integers! {
     u32: |noise| noise as u32;
     u64: |noise| noise >> 20;
@@ -182,28 +182,28 @@ fn every_type<V: Plain>() {
 }
 
 #[test]
-fn every_column_of_u32_is_grouped_as_a_map_groups_it() {
+fn groups_of_u32_match_a_map() {
     every_type::<u32>();
 }
 
 #[test]
-fn every_column_of_u64_is_grouped_as_a_map_groups_it() {
+fn groups_of_u64_match_a_map() {
     every_type::<u64>();
 }
 
 #[test]
-fn every_column_of_i64_is_grouped_as_a_map_groups_it() {
+fn groups_of_i64_match_a_map() {
     every_type::<i64>();
 }
 
 #[test]
-fn every_column_of_f64_is_grouped_as_a_map_groups_it() {
+fn groups_of_f64_match_a_map() {
     every_type::<f64>();
 }
 
 /// Numbers whose sum depends on the order of addition, with and without values that dominate every sum.
 #[test]
-fn sums_that_are_a_matter_of_order_have_the_same_bits_everywhere() {
+fn sums_that_depend_on_order_have_the_same_bits_everywhere() {
     let odd_nan = f64::from_bits(0xfff0_0000_dead_beef);
     let kinds: [&[f64]; 5] = [
         &[1e16, 1.0, -1e16],
@@ -224,9 +224,9 @@ fn sums_that_are_a_matter_of_order_have_the_same_bits_everywhere() {
     }
 }
 
-/// The sum of a group depends on its own rows only, whatever rows of other groups are between them.
+/// The sum of a group depends only on its own rows, not on rows of other groups between them.
 #[test]
-fn rows_of_other_groups_change_no_sum() {
+fn sums_do_not_depend_on_rows_of_other_groups() {
     let own: Vec<f64> = noise(3, size(5000, 100) as usize).into_iter().map(Plain::of).collect();
     for device in devices() {
         let alone = wide::group_by(&device, &vec![1u64; own.len()], &own, &[Aggregate::Sum], IdOrder::FirstSeen);
@@ -269,7 +269,7 @@ fn integer_sums_are_exact_or_refused_with_the_first_such_key() {
         let groups = wide::group_by(&device, &falling, &values, &rest, IdOrder::Ascending).unwrap();
         assert_eq!((groups.mins, groups.maxs), (vec![u64::MAX; 3], vec![u64::MAX; 3]));
 
-        // Intermediate sums far beyond 64 bits, but not the result.
+        // Intermediate sums exceed 64 bits, but the result does not.
         let swing = |i: usize| [i64::MAX, i64::MIN, 1, i64::MIN + 1, i64::MAX, -2][(i / 3) % 6];
         let mut values: Vec<i64> = (0..18 * n).map(swing).collect();
         let keys: Vec<u64> = (0..18 * n).map(|row| row as u64 % 3).collect();
@@ -300,7 +300,7 @@ fn integer_sums_are_exact_or_refused_with_the_first_such_key() {
 }
 
 #[test]
-fn only_what_is_requested_is_answered() {
+fn only_requested_aggregates_are_computed() {
     let (keys, values) = (shuffled(&[3, 1, 20, 40]), noise(5, 64));
     let doubles: Vec<f64> = values.iter().copied().map(Plain::of).collect();
     for device in devices() {

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
+use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, max_pairs, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::{AnyScheme, Cpu, Cuckoo, Error, JoinIndex, JoinKind, JoinRows, MultiTable, NO_ROW, join};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// The definition of each join, ordered by left rows and then by right ones.
+/// The rows of each join by nested loops, ordered by left row and then by right row.
 fn nested_loops(left: &[u32], right: &[u32], kind: JoinKind) -> JoinRows {
     let mut rows = JoinRows::default();
     for (i, l) in (0..).zip(left) {
@@ -101,10 +101,10 @@ fn gives(index: &JoinIndex<Any, AnyScheme>, left: &[u32], kind: JoinKind, expect
     }
 }
 
-/// Left and right columns of every kind.
+/// Pairs of left and right columns.
 fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(2000, 120) as usize;
-    let keys = workload(scheme, (2 * n as u32).min(most_pairs(scheme))).0;
+    let keys = workload(scheme, (2 * n as u32).min(max_pairs(scheme))).0;
     let (some, others) = keys.split_at(keys.len() / 2);
     let duplicates = |keys: &[u32], times: usize| -> Vec<u32> { keys.iter().cycle().take(times).copied().collect() };
     let shuffled = |mut keys: Vec<u32>| {
@@ -168,7 +168,7 @@ fn the_map_and_the_nested_loops_agree() {
     }
 }
 
-/// Two columns whose keys are drawn from few.
+/// Two columns with few distinct keys.
 #[derive(Clone, Debug)]
 struct Case(Vec<u32>, Vec<u32>);
 
@@ -212,12 +212,12 @@ fn agrees(Case(left, right): Case) -> bool {
 }
 
 #[test]
-fn any_two_columns_join_as_in_nested_loops() {
+fn joins_of_any_two_columns_match_nested_loops() {
     for_every_kind(&Properties);
 }
 
 #[test]
-fn the_plain_function_and_every_load_give_the_same() {
+fn joins_do_not_depend_on_the_load_of_the_index() {
     let (left, right) = ([5, 0, u32::MAX, 5, 8], [u32::MAX, 5, 0, 5, 0]);
     for how in JoinKind::ALL {
         let expected = nested_loops(&left, &right, how);

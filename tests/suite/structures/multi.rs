@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, most_pairs, size, workload};
+use crate::common::{Check, current, devices, for_every_kind, holds_numbers, label, max_pairs, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::{AnyScheme, Cpu, Cuckoo, CuckooSet, Error, Kind, MultiBuilder, MultiTable, Quadratic, Scheme};
@@ -22,8 +22,8 @@ fn model(keys: &[u32], values: &[u32]) -> Model {
     model
 }
 
-/// Pairs with the given number of values for each key, shuffled by the order of a multiplicative hash. Values have all
-/// 32 bits, including the extremes, whatever the scheme, because its table contains the numbers of the keys.
+/// Pairs with the given number of values for each key, in the order of a multiplicative hash. Values are arbitrary
+/// 32-bit numbers, including the extremes, for every scheme, because its table contains the numbers of the keys.
 fn pairs(keys: &[u32], sizes: impl IntoIterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
     let all = keys.iter().zip(sizes).flat_map(|(&key, size)| std::iter::repeat_n(key, size as usize));
     let mut all: Vec<_> = (0u32..).zip(all).map(|(i, key)| (i.wrapping_mul(0x9e37_79b1), key)).collect();
@@ -71,7 +71,11 @@ fn retrieves(table: &MultiTable<Any, AnyScheme>, queries: &[u32], expected: &[&[
 
     let (mut places, mut room) = (vec![9; queries.len() + 1], vec![77; flat.len() + 5]);
     assert_eq!(table.retrieve_into(queries, &mut places, &mut room).unwrap(), flat.len() as u64, "{at}");
-    assert_eq!((&room[..flat.len()], &room[flat.len()..]), (&flat[..], &[77; 5][..]), "{at}: what is behind stays");
+    assert_eq!(
+        (&room[..flat.len()], &room[flat.len()..]),
+        (&flat[..], &[77; 5][..]),
+        "{at}: the rest of the buffer is unchanged"
+    );
     assert_eq!(places, offsets, "{at}");
     if let Some(short) = flat.len().checked_sub(1) {
         let (mut places, mut room) = (vec![9; queries.len() + 1], vec![77; short]);
@@ -97,7 +101,7 @@ fn retrieves(table: &MultiTable<Any, AnyScheme>, queries: &[u32], expected: &[&[
 /// Columns with groups of every kind, with as many keys as the scheme's tables can hold.
 fn columns(scheme: &AnyScheme) -> Vec<(&'static str, Vec<u32>, Vec<u32>)> {
     let n = size(3000, 200);
-    let keys = workload(scheme, n.min(most_pairs(scheme))).0;
+    let keys = workload(scheme, n.min(max_pairs(scheme))).0;
     // Around the block sizes of devices: 128, 256, 512 and 1,024.
     let sizes = [127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
     let sizes = &sizes[..size(12, 1) as usize];
@@ -166,7 +170,7 @@ impl Check for Moves {
             let table = builder(scheme).build(&device, &keys, &values).unwrap();
             let path = folder.path().join("table");
             let digest = table.save(&path).unwrap();
-            assert_eq!(digest, table.digest().unwrap(), "{at}: what is saved is what it is");
+            assert_eq!(digest, table.digest().unwrap(), "{at}: `save` returns the digest of the table");
             files.push(std::fs::read(&path).unwrap());
             for other in devices() {
                 let moved = table.to_backend(&other).unwrap();
@@ -210,7 +214,7 @@ impl Check for Removes {
                 let mut table = builder.build(&device, &column, &values).unwrap();
                 let untouched = table.digest().unwrap();
                 assert_eq!((table.remove(&[]).unwrap(), table.remove(&absent).unwrap()), (0, 0), "{at}");
-                assert_eq!(table.digest().unwrap(), untouched, "{at}: nothing asked, nothing done");
+                assert_eq!(table.digest().unwrap(), untouched, "{at}: no keys to remove, no change");
                 let mut model = whole.clone();
                 for gone in [&keys[3..4], &keys[..keys.len() / 2], &keys[..]] {
                     let batch: Vec<u32> = gone.iter().chain(&absent).chain(gone).copied().collect();
@@ -225,9 +229,17 @@ impl Check for Removes {
                         .collect();
                     let (rest, its_values): (Vec<u32>, Vec<u32>) = rest.into_iter().unzip();
                     let fresh = builder.build(&device, &rest, &its_values).unwrap();
-                    assert_eq!(fresh.table().plan(), table.table().plan(), "{at}: as large as a build of the rest");
+                    assert_eq!(
+                        fresh.table().plan(),
+                        table.table().plan(),
+                        "{at}: the size of a table of the remaining pairs"
+                    );
                     if kind == Kind::Canonical {
-                        assert_eq!(fresh.digest().unwrap(), table.digest().unwrap(), "{at}: the table of the rest");
+                        assert_eq!(
+                            fresh.digest().unwrap(),
+                            table.digest().unwrap(),
+                            "{at}: the table of the remaining pairs"
+                        );
                     }
                 }
                 assert!(table.is_empty(), "{at}");
@@ -241,7 +253,7 @@ fn removing_gives_the_table_of_the_remaining_pairs() {
     for_every_kind(&Removes);
 }
 
-/// Pairs whose keys are drawn from few, with keys to query and to remove.
+/// Pairs with few distinct keys, and keys to query and to remove.
 #[derive(Clone, Debug)]
 struct Case {
     pairs: Vec<(u32, u32)>,
@@ -296,7 +308,7 @@ fn inserts_and_removals_equal_those_of_a_map() {
     for_every_kind(&Properties);
 }
 
-/// Values may be pairs that the scheme's tables cannot hold, if the keys fit.
+/// Values need not fit into the scheme's tables, which contain only the distinct keys and their numbers.
 #[test]
 fn limits_are_those_of_the_distinct_keys() {
     let n = size(100_000, 2000);
@@ -304,7 +316,7 @@ fn limits_are_those_of_the_distinct_keys() {
     let values: Vec<u32> = (0..n).collect();
     let table = MultiTable::builder(Quadratic).build(&Cpu::new(), &keys, &values).unwrap();
     assert_eq!((table.len(), table.keys_len()), (n as usize, 100));
-    // The tables of sets have no values for the numbers of keys.
+    // The tables of the cuckoo set have no values, so they cannot number keys.
     let refused = MultiTable::builder(CuckooSet::canonical(4)).build(&Cpu::new(), &keys, &values);
     assert!(matches!(refused, Err(Error::TooWide { given: 99, bits: 0, .. })), "{refused:?}");
     let distinct: Vec<u32> = (0..5000).collect();
@@ -370,7 +382,7 @@ fn totals_past_2_to_the_32_are_counted_refused_as_a_whole_and_given_in_pieces() 
 fn pieces_of_long_results_are_contiguous() {
     let n = 4200;
     if size(n, 0) == 0 {
-        return crate::common::skip("results longer than a piece", "they take a simulator hours");
+        return crate::common::skip("results longer than a piece", "they take hours in a simulator");
     }
     let (keys, values): (Vec<u32>, Vec<u32>) = (vec![7; n as usize], (0..n).collect());
     for device in devices().into_iter().skip(1) {
@@ -385,7 +397,7 @@ fn pieces_of_long_results_are_contiguous() {
         table.retrieve_into(&keys, &mut vec![0; keys.len() + 1], &mut room).unwrap();
         assert_eq!(room.pop(), Some(5));
         assert!(room == retrieved.values, "{}", device.info());
-        // After them, in the same chunk as the last of them, the right rows without a match.
+        // The right rows without a match follow in the same chunk as the last matches.
         let right = [&keys[..], &[8, 9, 8]].concat();
         let mut rows = koel::join(&device, &keys, &right, koel::JoinKind::Full).unwrap();
         assert_eq!(rows.left.split_off(retrieved.values.len()), [koel::NO_ROW; 3], "{}", device.info());
@@ -415,7 +427,7 @@ impl Check for Inserts {
             }
             holds_exactly(&grown, &model(&keys, &values), &at);
             if scheme.kind() == Kind::Canonical {
-                assert_eq!(grown.digest().unwrap(), whole.digest().unwrap(), "{at}: as of one build");
+                assert_eq!(grown.digest().unwrap(), whole.digest().unwrap(), "{at}: the table of one build");
             }
             // A table that was moved, or opened from a file, continues like one that was not.
             let mut moved = builder(scheme).build(&cpu, &keys[..third], &values[..third]).unwrap();

@@ -162,9 +162,9 @@ fn runs_that_do_not_follow_each_other_are_refused() {
     });
 }
 
-/// The table may be valid, but number the runs differently.
+/// A valid table that numbers the runs differently is refused.
 #[test]
-fn numbers_of_runs_that_are_not_those_of_the_keys_are_refused() {
+fn runs_that_do_not_match_the_keys_are_refused() {
     in_a_folder(|path, scheme| {
         let good = File::saved(path, scheme);
         let words = (good.base + TABLE_HEADER..good.bytes.len() - TRAILER).step_by(8);
@@ -214,7 +214,7 @@ fn files_store_their_type_and_open_only_as_it() {
         let map = std::fs::read(path).unwrap();
         refused(path, &map, "a map");
         bytes.extend(map);
-        refused(path, &bytes, "a map behind the values");
+        refused(path, &bytes, "a map after the values");
         assert!(matches!(read_info(path), Err(Error::BadFile { .. })));
     });
 }

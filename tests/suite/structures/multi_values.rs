@@ -1,4 +1,4 @@
-//! Multivalue tables of every width of keys and values, generated from one list, on every device.
+//! Multivalue tables of every width of keys and values, on every device.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -35,7 +35,7 @@ fn noise<T: Word>(seed: u64, len: usize) -> Vec<T> {
     (0..len as u64).map(|i| T::low(of(i))).collect()
 }
 
-/// Pairs in which some keys have one value, and one key has a third of all.
+/// Pairs in which some keys have one value, and one key has a third of all pairs.
 fn pairs<K: Word, V: Word>(len: usize) -> (Vec<K>, Vec<V>) {
     let keys: Vec<K> = noise(1, len);
     let of = |i: usize| if i.is_multiple_of(3) { keys[0] } else { keys[i / 3 + i % 7] };
@@ -81,7 +81,7 @@ fn holds<B: Runs<S>, S: Scheme<Value = u32>, V: Value>(
     assert!(pieces == flat, "{at}: retrieve_chunks");
 }
 
-fn changes_alike<S: Scheme<Value = u32>, V: Value>(scheme: S)
+fn check_changes<S: Scheme<Value = u32>, V: Value>(scheme: S)
 where
     Any: Runs<S>,
 {
@@ -97,7 +97,7 @@ where
         let mut table = builder.build(&device, &keys[..part], &values[..part]).unwrap();
         assert!(matches!(table.insert(&keys[..2], &values[..1]), Err(Error::LengthMismatch { .. })));
         table.insert(&keys[part..], &values[part..]).unwrap();
-        assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: as one build");
+        assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: the table of one build");
         digests.push(whole.digest().unwrap());
 
         let gone: Vec<S::Key> = keys.iter().copied().step_by(5).chain([keys[0]]).collect();
@@ -110,7 +110,7 @@ where
         let (rest_keys, rest_values): (Vec<_>, Vec<_>) =
             left.iter().flat_map(|(&key, of)| of.iter().map(move |&value| (key, value))).unzip();
         let rest = builder.build(&device, &rest_keys, &rest_values).unwrap();
-        assert_eq!(table.digest().unwrap(), rest.digest().unwrap(), "{at}: as if they had never been");
+        assert_eq!(table.digest().unwrap(), rest.digest().unwrap(), "{at}: the table without the removed pairs");
         assert_eq!(whole.to_backend(&Any::Cpu(Cpu::new())).unwrap().digest().unwrap(), whole.digest().unwrap());
 
         let none = builder.build(&device, &[], &[]).unwrap();
@@ -123,10 +123,10 @@ where
 
 #[test]
 fn tables_of_every_width_equal_a_map() {
-    for_every_width!(changes_alike());
+    for_every_width!(check_changes());
 }
 
-#[expect(unsafe_code, reason = "what is tested")]
+#[expect(unsafe_code, reason = "the tested function is unsafe")]
 fn mapped<S: Scheme<Value = u32>, V: Value>(path: &Path) -> koel::Result<MultiTable<Cpu, S, V>>
 where
     Cpu: Runs<S>,
@@ -149,7 +149,7 @@ where
 {
     let path = folder.join("t.koel");
     let wide = V::BITS == 64;
-    // An odd and an even number of keys, so that values follow a gap or not.
+    // Odd and even numbers of keys, so that there is a gap before the values or not.
     for len in [0, 1, 2, 40, 41, 300] {
         let (keys, values) = pairs::<S::Key, V>(len + 7);
         let (keys, values) = (&keys[..len], &values[..len]);
@@ -202,7 +202,7 @@ where
         reseal(&mut bytes[base..]);
         std::fs::write(path, &bytes).unwrap();
         let opened = MultiTable::<Cpu, S, V>::open(&Cpu::new(), path);
-        // The checksum was corrected, and values are arbitrary.
+        // The checksum is valid, so changed values are not detected.
         let free = (values..sum + 32).contains(&at);
         assert_eq!(opened.is_ok(), free, "byte {at}: {opened:?}");
     }
@@ -213,12 +213,12 @@ where
 }
 
 #[test]
-fn files_of_every_width_round_trip_and_are_opened_as_no_other() {
+fn files_of_every_width_round_trip_and_store_their_width() {
     let folder = tempfile::tempdir().unwrap();
     for_every_width!(files(folder.path()));
 }
 
-/// A future version is rejected by its number.
+/// The number of a future version is rejected.
 #[test]
 fn files_of_another_version_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Check, TRAILER, devices, for_every_kind, label, most_pairs, reseal, size, workload};
+use crate::common::{Check, TRAILER, devices, for_every_kind, label, max_pairs, reseal, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::{
@@ -40,7 +40,7 @@ impl Check for Builds {
         for n in [0, 1, 2, 17, 33, size(3000, 120)] {
             let (keys, _, model) = workload(scheme, n);
             let model: BTreeSet<u32> = model.into_keys().collect();
-            // Each key once; each three times, not adjacent; the first one very often.
+            // Each key once; each key three times, not adjacent; the first key very often.
             let thrice: Vec<u32> = keys.iter().chain(keys.iter().rev()).chain(&keys).copied().collect();
             let often = keys.iter().take(1).flat_map(|&key| vec![key; size(20_000, 300) as usize]);
             let heavy: Vec<u32> = keys.iter().copied().chain(often).collect();
@@ -57,7 +57,7 @@ impl Check for Builds {
             }
             assert!(
                 kind == Kind::Classic || digests.len() == 1,
-                "{} {kind}, n = {n}: one set, one digest",
+                "{} {kind}, n = {n}: equal sets have one digest",
                 scheme.name()
             );
         }
@@ -73,7 +73,7 @@ struct Capacities;
 impl Check for Capacities {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        // More rows than slots, but few distinct keys, which the slots are for.
+        // There are more rows than slots, but enough slots for the distinct keys.
         let (keys, _, model) = workload(scheme, 40);
         let model: BTreeSet<u32> = model.into_keys().collect();
         let rows: Vec<u32> = keys.iter().cycle().take(size(5000, 300) as usize).copied().collect();
@@ -90,7 +90,7 @@ impl Check for Capacities {
 }
 
 #[test]
-fn a_capacity_is_one_of_keys_not_of_rows() {
+fn capacities_count_keys_and_not_rows() {
     for_every_kind(&Capacities);
 }
 
@@ -107,7 +107,7 @@ impl Check for Changes {
             assert_eq!(set.insert(&[]).unwrap(), 0, "{at}");
             let batch: Vec<u32> = first[..5].iter().chain(second).chain(second).copied().collect();
             assert_eq!(set.insert(&batch).unwrap(), second.len(), "{at}: new keys are counted once");
-            assert_eq!(set.insert(&batch).unwrap(), 0, "{at}: nothing is new");
+            assert_eq!(set.insert(&batch).unwrap(), 0, "{at}: no key is new");
             holds_exactly(&set, &all, &format!("{at}, inserted"));
             if kind == Kind::Canonical {
                 assert_eq!(set.digest().unwrap(), built(scheme, &device, &all).digest().unwrap(), "{at}");
@@ -115,7 +115,7 @@ impl Check for Changes {
             let on_device = device.upload(&batch).unwrap();
             let gone = set.remove_on(&on_device).unwrap();
             assert_eq!(gone, second.len() + 5, "{at}: removed");
-            assert_eq!(set.remove(&batch).unwrap(), 0, "{at}: nothing is left of them");
+            assert_eq!(set.remove(&batch).unwrap(), 0, "{at}: no key is left to remove");
             let rest: BTreeSet<u32> = first[5..].iter().copied().collect();
             holds_exactly(&set, &rest, &format!("{at}, removed"));
             set.compact().unwrap();
@@ -125,7 +125,7 @@ impl Check for Changes {
             if kind == Kind::Canonical {
                 assert_eq!(set.digest().unwrap(), built(scheme, &device, &rest).digest().unwrap(), "{at}");
             }
-            assert_eq!(set.insert_on(&on_device).unwrap(), gone, "{at}: they may come back");
+            assert_eq!(set.insert_on(&on_device).unwrap(), gone, "{at}: removed keys can be inserted again");
             holds_exactly(&set, &all, &format!("{at}, whole again"));
         }
     }
@@ -184,7 +184,7 @@ fn sets_combine_as_ordered_sets_do() {
     for_every_kind(&Algebra);
 }
 
-/// Keys that are often equal.
+/// Sets of keys from a small range.
 #[derive(Clone, Debug)]
 struct Keys(BTreeSet<u32>);
 
@@ -218,7 +218,7 @@ fn any_two_sets_combine_as_ordered_sets_do() {
 
 /// Results have the first set's parameters: its seed, and its load or its capacity.
 #[test]
-fn results_are_made_like_the_first_set() {
+fn results_have_the_parameters_of_the_first_set() {
     for device in devices() {
         let build = |builder: SetBuilder<CuckooSet>, keys: std::ops::Range<u32>| {
             builder.build(&device, &keys.collect::<Vec<_>>()).unwrap()
@@ -254,7 +254,7 @@ impl Check for Travels {
     fn run(&self, scheme: &AnyScheme) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("set.koel");
-        let (keys, _, model) = workload(scheme, size(500, 80).min(most_pairs(scheme)));
+        let (keys, _, model) = workload(scheme, size(500, 80).min(max_pairs(scheme)));
         let model: BTreeSet<u32> = model.into_keys().collect();
         let devices = devices();
         for from in &devices {
@@ -266,7 +266,11 @@ impl Check for Travels {
                 let opened = HashSet::<Any, AnyScheme>::open(to, &path).unwrap_or_else(|error| panic!("{at}: {error}"));
                 assert_eq!((moved.digest().unwrap(), opened.digest().unwrap()), (digest, digest), "{at}");
                 holds_exactly(&opened, &model, &at);
-                assert_eq!(opened.union(&moved).unwrap().len(), set.len(), "{at}: it can be gone on with");
+                assert_eq!(
+                    opened.union(&moved).unwrap().len(),
+                    set.len(),
+                    "{at}: an opened set supports set operations"
+                );
             }
         }
         let refused = HashTable::<Any, AnyScheme>::open(&devices[0], &path);
@@ -314,7 +318,7 @@ fn a_set_whose_keys_have_values_is_refused() {
     }
 }
 
-/// A set that would reject keys it already contains.
+/// A file whose rule for duplicates would reject keys that the set already contains.
 #[test]
 fn sets_with_another_rule_for_duplicates_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -337,5 +341,5 @@ fn parameters_out_of_range_are_refused() {
     let mut set = builder().slots(500).build(&cpu, &keys[..300]).unwrap();
     let before = set.digest().unwrap();
     assert!(set.insert(&keys).is_err());
-    assert_eq!((set.digest().unwrap(), set.len()), (before, 300), "as before");
+    assert_eq!((set.digest().unwrap(), set.len()), (before, 300), "a refused operation changes nothing");
 }

@@ -1,4 +1,4 @@
-//! Tables of a scheme chosen at run time equal those of the scheme, byte for byte, in all operations.
+//! In all operations, tables of a scheme that is chosen at run time equal those of the scheme, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ where
             assert_eq!(any.to_pairs().unwrap(), own.to_pairs().unwrap(), "{at}");
             assert_eq!(any.stats().unwrap().ages, own.stats().unwrap().ages, "{at}");
         }
-        // Each opens the other's file.
+        // Each of the two types opens the file of the other.
         any.save(path("any")).expect("a file");
         own.save(path("own")).expect("a file");
         if kind == Kind::Canonical {
@@ -82,7 +82,7 @@ where
 }
 
 #[test]
-fn it_is_the_scheme_inside_in_all_that_a_table_does() {
+fn tables_of_any_scheme_equal_those_of_the_scheme() {
     macro_rules! each {
         ($($module:ident, $scheme:ident, $name:literal;)*) => {
             $(koel::scheme::$scheme::KINDS.iter().for_each(|&kind| same::<koel::scheme::$scheme>(kind));)*
@@ -125,7 +125,7 @@ fn a_file_of_another_or_an_unknown_scheme_is_refused_by_name() {
     // The number of the scheme follows the magic and the version.
     bytes[12..16].copy_from_slice(&77u32.to_le_bytes());
     let settings = bytes.len() - crate::common::TRAILER;
-    crate::common::reseal_behind(&mut bytes, settings);
+    crate::common::reseal_settings_at(&mut bytes, settings);
     std::fs::write(&path, &bytes).unwrap();
     let error = HashTable::<Cpu, AnyScheme>::open(&cpu, &path).expect_err("an unknown scheme");
     assert!(

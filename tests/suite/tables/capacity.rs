@@ -1,4 +1,4 @@
-//! Capacity: never more pairs than the capacity, including the key 0xFFFFFFFF.
+//! Tables never have more pairs than their capacity, including the key 0xFFFFFFFF.
 
 use std::cell::Cell;
 
@@ -8,12 +8,12 @@ use koel::{AnyScheme, Error, HashTable, Load, Scheme};
 
 use crate::common::{Check, devices, fitting, for_every_kind, label, workload};
 
-/// The slots of the tables.
+/// The numbers of slots of the tables.
 const SLOTS: [u64; 2] = [16, 128];
 
-/// Tables filled as far as possible.
+/// Fills tables as far as possible.
 struct Full {
-    /// Tables with more pairs than slots.
+    /// The number of tables with more pairs than slots.
     beyond: Cell<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Full {
             let at = label(scheme, &device);
             let mut fitted = 0;
             for pairs in [slots + 1, slots, slots - slots / 8, slots / 2] {
-                // Pairs that do not fit are not tried for long.
+                // Few attempts for numbers of pairs that may not fit.
                 let attempts = if pairs > slots / 2 { 4 } else { 32 };
                 let builder = HashTable::builder(scheme.clone()).slots(slots).attempts(attempts);
                 let table = match builder.build(&device, &keys[..pairs], &values[..pairs]) {
@@ -51,7 +51,7 @@ impl Full {
                 assert_eq!(capacity, slots + beside as usize, "{at}");
                 self.beyond.set(self.beyond.get() + u32::from(len > slots));
             }
-            assert!(fitted > 0, "{at}: half full at least");
+            assert!(fitted > 0, "{at}: no number of pairs fits");
         }
     }
 }
@@ -61,11 +61,11 @@ fn no_table_holds_more_than_its_capacity() {
     let full = Full { beyond: Cell::new(0) };
     for_every_kind(&full);
     // Classic bucketized tables of 16 slots can have more pairs than slots.
-    assert!(full.beyond.get() > 0, "no table had its slots full and a pair beside them");
+    assert!(full.beyond.get() > 0, "no table has more pairs than slots");
 }
 
-struct Room;
-impl Check for Room {
+struct RequestedCapacity;
+impl Check for RequestedCapacity {
     fn run(&self, scheme: &AnyScheme) {
         let (keys, values, _) = workload(scheme, 3000);
         for device in devices() {
@@ -96,6 +96,6 @@ impl Check for Room {
 }
 
 #[test]
-fn a_capacity_is_pairs_that_fit() {
-    for_every_kind(&Room);
+fn requested_capacities_fit() {
+    for_every_kind(&RequestedCapacity);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size, workload};
+use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, max_pairs, size, workload};
 use koel::backend::{DeviceBuffer, HashBackend, Kernels};
 use koel::scheme::{Plan, Request};
 use koel::workload::Workload;
@@ -52,7 +52,7 @@ impl Check for Buffers {
                 let queries: Vec<u32> =
                     (0..count).map(|i| if i % 3 == 0 { i as u32 * 7 + 1 } else { keys[i % keys.len()] }).collect();
                 let there = device.upload(&queries).unwrap();
-                // Poisoned, so that words that are not written are detected.
+                // Filled with a pattern, so that words that are not written are detected.
                 let mut answers = device.filled(count, 0xdead_beef).unwrap();
                 let mut found = device.filled(count.div_ceil(32), u32::MAX).unwrap();
                 table.get_on_into(&there, &mut answers, &mut found).unwrap();
@@ -81,13 +81,13 @@ fn device_buffers_are_answered_with_a_bitmap() {
     for_every_kind(&Buffers);
 }
 
-struct Copies;
-impl Check for Copies {
+struct Duplicated;
+impl Check for Duplicated {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        let n = size(5000, 70).min(most_pairs(scheme)) as usize;
+        let n = size(5000, 70).min(max_pairs(scheme)) as usize;
         let (keys, values, _) = workload(scheme, n as u32);
-        // Three pairs with one key, far apart; an identical pair; both extremes.
+        // Three distant pairs with one key; an identical pair; duplicates of both extremes.
         let mut copied = (keys.clone(), values.clone());
         let (a, b) = (keys[n / 2].max(1), keys[n / 3].max(1));
         for (key, value) in [(a, 1), (b, values[n / 3]), (a, 2), (u32::MAX, 3), (0, u32::MAX)] {
@@ -123,7 +123,11 @@ impl Check for Copies {
                 if kind == Kind::Canonical {
                     let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
                     let clean = builder(scheme).build(&device, &keys, &values).unwrap();
-                    assert_eq!(clean.digest().unwrap(), table.digest().unwrap(), "{at}: as if there were no copies");
+                    assert_eq!(
+                        clean.digest().unwrap(),
+                        table.digest().unwrap(),
+                        "{at}: the table of the distinct keys"
+                    );
                 }
             }
         }
@@ -132,7 +136,7 @@ impl Check for Copies {
 
 #[test]
 fn duplicates_follow_the_rule_and_the_error_names_the_smallest() {
-    for_every_kind(&Copies);
+    for_every_kind(&Duplicated);
 }
 
 struct OneKey;
@@ -170,7 +174,7 @@ impl Check for KeepsOne {
         if !scheme.keeps_one() {
             return;
         }
-        // Every key several times, one of them a hundred times more, in as many slots as the distinct ones need.
+        // Every key occurs several times, and one a hundred times more, in as many slots as the distinct keys need.
         let (keys, _, model) = workload(scheme, size(3000, 70));
         let many = [&keys[..], &keys[keys.len() / 2..], &keys[..], &[keys[7]; 100]].concat();
         for device in devices() {
@@ -196,7 +200,7 @@ impl Check for KeepsOne {
                 let distinct = model.keys().map(|&key| (key, 0));
                 assert!(
                     crate::common::reference::<AnyScheme>(&plan, distinct) == Some(image),
-                    "{at}: as if they had come once"
+                    "{at}: the table of the distinct keys"
                 );
             }
         }
@@ -204,7 +208,7 @@ impl Check for KeepsOne {
 }
 
 #[test]
-fn kinds_that_keep_one_of_each_key_need_no_second_build() {
+fn kinds_that_drop_duplicates_need_no_second_build() {
     for_every_kind(&KeepsOne);
 }
 
@@ -212,7 +216,7 @@ struct Batches;
 impl Check for Batches {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        let n = size(3000, 70).min(most_pairs(scheme)) as usize;
+        let n = size(3000, 70).min(max_pairs(scheme)) as usize;
         let (keys, values, model) = workload(scheme, n as u32);
         for device in devices() {
             let at = label(scheme, &device);
@@ -229,9 +233,9 @@ impl Check for Batches {
                 }
                 holds_exactly(&table, &model, &at);
                 if kind == Kind::Canonical {
-                    assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: batches against one build");
+                    assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}: the table of one build");
                 }
-                // A duplicate across batches: rejected, and nothing changed.
+                // A key of an earlier batch is rejected, and the table is unchanged.
                 let before = table.digest().unwrap();
                 let refused = table.insert(&[keys[3].wrapping_add(1), keys[5], keys[4]], &[0, 0, 0]);
                 let least = keys[4].min(keys[5]);
@@ -239,7 +243,7 @@ impl Check for Batches {
                     matches!(&refused, Err(Error::DuplicateKey { key }) if *key == u64::from(least)),
                     "{at}: {refused:?}"
                 );
-                assert_eq!(table.digest().unwrap(), before, "{at}: after a refusal");
+                assert_eq!(table.digest().unwrap(), before, "{at}: a refused batch changes nothing");
                 holds_exactly(&table, &model, &at);
             }
         }
@@ -254,7 +258,7 @@ fn batches_equal_one_build_and_a_refused_batch_changes_nothing() {
 struct Across;
 impl Check for Across {
     fn run(&self, scheme: &AnyScheme) {
-        // One key in three batches, with a value that decreases and increases, and the sentinel key likewise.
+        // An ordinary key and the sentinel key occur in three batches, with values that decrease and increase.
         let batches: [[(u32, u32); 3]; 3] =
             [[(5, 20), (6, 1), (u32::MAX, 20)], [(u32::MAX, 10), (7, 2), (5, 10)], [(5, 30), (u32::MAX, 30), (8, 3)]];
         let batches = batches.map(|batch| batch.map(|(key, value)| (key, fitting(scheme, value))));
@@ -300,13 +304,13 @@ struct Upserts;
 impl Check for Upserts {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        let n = size(2000, 70).min(most_pairs(scheme) / 3) as usize;
+        let n = size(2000, 70).min(max_pairs(scheme) / 3) as usize;
         let (keys, values, mut model) = workload(scheme, n as u32);
         for device in devices() {
             let at = label(scheme, &device);
             let start = |rule| builder(scheme).duplicates(rule).slots(2 * n);
             let mut table = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
-            // Increasing and decreasing values, new keys, duplicates in the batch, both extremes.
+            // Larger and smaller values, new keys, duplicates in the batch, both extremes.
             let mut batch: Vec<(u32, u32)> = keys.iter().step_by(3).map(|&k| (k, model[&k].wrapping_sub(9))).collect();
             batch.extend(keys.iter().step_by(5).map(|&k| (k, k)));
             batch.extend((0..n as u32 / 2).map(|i| (i * 3 + 1, i)));
@@ -326,7 +330,7 @@ impl Check for Upserts {
                 let whole = start(Duplicates::Error).build(&device, &keys, &values).unwrap();
                 assert_eq!(table.digest().unwrap(), whole.digest().unwrap(), "{at}");
             }
-            // KeepFirst keeps existing pairs, and the first of new ones.
+            // KeepFirst keeps existing pairs, and the first of several new pairs with one key.
             let mut first = start(Duplicates::KeepFirst).build(&device, &keys, &values).unwrap();
             first.insert(&batch_keys, &batch_values).unwrap();
             let mut expected: BTreeMap<_, _> = old.clone();
@@ -350,12 +354,12 @@ impl Check for Impossible {
         let n = keys.len() as u64;
         for device in devices() {
             let at = label(scheme, &device);
-            // Buckets and sides are whole, so slightly fewer slots than pairs may be rounded up to enough.
+            // Slots are rounded up to whole buckets or sides, so slightly fewer slots than pairs may suffice.
             for slots in [n / 7, n * 18 / 35] {
                 let refused = builder(scheme).slots(slots as usize).build(&device, &keys, &values);
                 assert!(matches!(refused, Err(Error::TooFull { pairs, .. }) if pairs == n), "{at}: {refused:?}");
             }
-            // Duplicates are reported even if the set would not fit.
+            // Duplicates are reported even if the pairs do not fit.
             let copied = [&keys[..], &[9, 9]].concat();
             let refused = builder(scheme).slots((n / 7) as usize).build(&device, &copied, &vec![0; copied.len()]);
             assert!(matches!(refused, Err(Error::DuplicateKey { key: 9 })), "{at}: {refused:?}");

@@ -1,6 +1,6 @@
 //! Tables built on one device and read on another, which must have the same image.
 
-use crate::common::{Check, devices, fitting, for_every_kind, most_pairs, size, workload};
+use crate::common::{Check, devices, fitting, for_every_kind, max_pairs, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::workload::Workload;
@@ -10,7 +10,7 @@ struct Exchange;
 impl Check for Exchange {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
-        let load = Workload::new(size(50_000, 400).min(most_pairs(scheme)), 8);
+        let load = Workload::new(size(50_000, 400).min(max_pairs(scheme)), 8);
         let values: Vec<u32> = load.values().into_iter().map(|value| fitting(scheme, value)).collect();
         let keys = load.keys();
         let queries = load.queries(size(100_000, 800) as usize, 50);
@@ -86,7 +86,7 @@ fn a_buffer_of_another_device_is_refused() {
         assert!(matches!(lists.insert_on(keys, values), Err(Error::WrongDevice)));
     }
     assert_eq!(lists.to_pairs().unwrap(), [(1, 2), (1, 3)]);
-    // The advice: upload it where the table is.
+    // The advice: upload the buffer to the device of the table.
     table.get_on_into(&here, &mut values, &mut found).unwrap();
     assert_eq!((cpu.download(&values).unwrap(), cpu.download(&found).unwrap()), (vec![2, 0], vec![1]));
 }

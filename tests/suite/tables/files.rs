@@ -60,12 +60,12 @@ fn a_failed_save_leaves_the_old_file() {
     let path = folder.path().join("no/such/folder/t.koel");
     let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1], &[2]).unwrap();
     assert!(matches!(table.save(&path), Err(Error::Io { .. })));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no temporary file is left");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_link_is_followed_and_threads_may_save_to_one_name() {
+fn links_are_followed_and_threads_may_save_to_one_name() {
     let folder = tempfile::tempdir().unwrap();
     let table = HashTable::builder(Cuckoo::default()).build(&Cpu::new(), &[1], &[2]).unwrap();
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));
@@ -125,7 +125,7 @@ fn loads_that_contradict_the_slots_are_refused() {
         let (opened, mapped) = try_both(&path, &bytes);
         assert!(is_refused(opened) && is_refused(mapped), "{pairs} pairs, {millionths} millionths");
     }
-    // A table built with a small load can be opened, empty or not, and continues like the saved one.
+    // A table that was built with a small load can be opened, empty or not, and grows like the saved one.
     for (load, pairs) in [(0.8, 0), (0.8, 100), (0.01, 0), (0.01, 100), (16e-6, 0), (1e-6, 0), (1e-6, 2)] {
         let (mut table, _) = build(load, pairs);
         let at = format!("load {load}, {pairs} pairs");
@@ -163,7 +163,7 @@ fn files_other_than_plain_ones_are_refused_at_once() {
             ];
             sender.send(results).unwrap();
         });
-        // It takes no time; the minute is for busy machines.
+        // Refusals take no time; the timeout of a minute is for busy machines.
         let results =
             receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_else(|_| panic!("{at}: waits"));
         for result in results {
@@ -199,7 +199,7 @@ fn damaged_and_hostile_files_are_refused_or_harmless() {
     for scheme in [Cuckoo::canonical(4), Cuckoo::classic(4)] {
         let good = saved(&path, scheme);
         assert!(matches!(try_both(&path, &good), (Ok(()), Ok(()))));
-        // Every byte of header and trailer, and some of the image: the checksum detects each change.
+        // The checksum detects changes of each byte of the header and trailer, and of some bytes of the image.
         let places =
             (0..HEADER).chain((HEADER..good.len() - TRAILER).step_by(37)).chain(good.len() - TRAILER..good.len());
         for at in places {

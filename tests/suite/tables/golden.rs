@@ -13,12 +13,12 @@ use koel::{
     Sequence, Signpost, Sorted,
 };
 
-/// The digest of 1000 pairs on every device of this machine must be the recorded one.
+/// Checks that the digest of 1000 pairs is the recorded one on every device of this machine.
 fn layout(scheme: impl Into<AnyScheme>, golden: &str) {
-    written_down(&scheme.into(), golden);
+    has_digest(&scheme.into(), golden);
 }
 
-fn written_down(scheme: &AnyScheme, golden: &str) {
+fn has_digest(scheme: &AnyScheme, golden: &str) {
     let load = Workload::new(1000, 1);
     let devices = std::iter::once(Any::Cpu(Cpu::new())).chain(crate::common::opencl_devices());
     for device in devices {

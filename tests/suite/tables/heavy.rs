@@ -1,11 +1,11 @@
 //! Skewed keys: one key in every row, or in half of them, or a few keys in all rows.
 //!
-//! The cost of such input is measured by benchmarks. These tests check that it ends, with the right results and the
-//! same bytes.
+//! Benchmarks measure the cost of such input. These tests check that operations end, with correct results and equal
+//! bytes.
 
 use std::collections::BTreeMap;
 
-use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, most_pairs, size, sizes};
+use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, label, max_pairs, size, sizes};
 use koel::backend::HashBackend;
 use koel::scheme::{Kind, Scheme};
 use koel::{
@@ -13,7 +13,7 @@ use koel::{
     JoinIndex, JoinKind, MultiTable, group,
 };
 
-/// Enough rows for the sample that detects duplicates before a build.
+/// The number of rows: enough for builds to detect duplicates by a sample.
 fn rows() -> u32 {
     size(300_000, 700)
 }
@@ -35,7 +35,7 @@ fn inputs(rows: u32, most: u32) -> Vec<(&'static str, Vec<u32>)> {
 
 /// A sample of the middle and of every n-th row would miss these duplicates: only two rows are equal.
 #[test]
-fn two_rows_alike_among_many_are_found() {
+fn one_duplicate_among_many_rows_is_found() {
     let mut keys: Vec<u32> = (0..rows()).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
     let twice = keys[100];
     *keys.last_mut().expect("rows") = twice;
@@ -46,7 +46,7 @@ fn two_rows_alike_among_many_are_found() {
     }
 }
 
-/// The sample of a batch is not sufficient: the least duplicate may be one because the table already contains it.
+/// A sample of the batch does not suffice: its smallest duplicate may be a key that the table already contains.
 #[test]
 fn a_batch_reports_its_least_duplicate_key() {
     let mut batch: Vec<u32> = (10..10 + rows()).collect();
@@ -99,7 +99,7 @@ impl Check for Crowds {
         // A sample depends only on the keys, so one scheme tests its consequences, and the others only skewed keys.
         let is_sampled = scheme.name() == "cuckoo" && kind == Kind::Canonical;
         let rows = if is_sampled { rows() } else { sizes(rows(), 5000, 700) };
-        for (what, mut keys) in inputs(rows, most_pairs(scheme) / 2) {
+        for (what, mut keys) in inputs(rows, max_pairs(scheme) / 2) {
             keys.iter_mut().for_each(|key| *key &= limits.greatest_key());
             let values: Vec<u32> = (0..).take(keys.len()).map(|i| fitting(scheme, i)).collect();
             let pairs = || keys.iter().copied().zip(values.iter().copied());

@@ -1,4 +1,4 @@
-//! The meaning of keys: stored wherever a table is stored, but not part of its digest.
+//! Key types, which are stored in the files of tables, but are not part of digests.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use koel::{
     TableBuilder, ValueType,
 };
 
-use crate::common::{LONG_TRAILER, TRAILER, devices, open_mapped, reseal_behind};
+use crate::common::{LONG_TRAILER, TRAILER, devices, open_mapped, reseal_settings_at};
 
 const KMERS: KeyType = KeyType::Kmers { k: 12 };
 const KEYS: [u32; 5] = [7, 1 << 23, 0, 99, u32::MAX];
@@ -47,13 +47,17 @@ fn files_keep_the_type_and_their_digest() {
     assert_eq!((read_info(&plain).unwrap().key_type, len(&plain)), (KeyType::Numbers, 128 + 8 * 16 + TRAILER));
     for key_type in types() {
         let table = builder().key_type(key_type).build(&Cpu::new(), &KEYS, &VALUES).unwrap();
-        assert_eq!((table.key_type(), table.save(&typed).unwrap()), (key_type, digest), "no part of the digest");
+        assert_eq!(
+            (table.key_type(), table.save(&typed).unwrap()),
+            (key_type, digest),
+            "the type is not part of the digest"
+        );
         assert_eq!((read_info(&typed).unwrap().key_type, len(&typed)), (key_type, 128 + 8 * 16 + LONG_TRAILER));
         let opened: HashTable<Cpu> = HashTable::open(&Cpu::new(), &typed).unwrap();
         let mapped: HashTable<Cpu> = open_mapped(&typed).unwrap();
         assert_eq!((opened.key_type(), mapped.key_type()), (key_type, key_type));
         assert_eq!(mapped.digest().unwrap(), digest);
-        // Explicit numbers result in the same file as no type at all.
+        // The type `Numbers` results in the same file as no type.
         builder().key_type(KeyType::Numbers).build(&Cpu::new(), &KEYS, &VALUES).unwrap().save(&typed).unwrap();
         assert_eq!(std::fs::read(&typed).unwrap(), std::fs::read(&plain).unwrap());
     }
@@ -120,7 +124,7 @@ fn every_structure_has_a_type() {
     }
 }
 
-/// Tables of 64-bit keys and values, whose files have their widths, and their types if there are any.
+/// Files of tables with 64-bit keys or values store the widths, and types if there are any.
 #[test]
 fn wide_files_store_their_types() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +146,7 @@ fn wide_files_store_their_types() {
     ] {
         let typed = builder().key_type(key_type).value_type(value_type);
         let table = typed.build(&Cpu::new(), &keys, &values).unwrap();
-        assert_eq!(table.save(&path).unwrap(), digest, "no part of the digest");
+        assert_eq!(table.save(&path).unwrap(), digest, "the type is not part of the digest");
         assert_eq!(len(&path), short + LONG_TRAILER - TRAILER);
         let info = read_info(&path).unwrap();
         assert_eq!((info.key_type, info.value_type, info.key_bits), (key_type, value_type, 64));
@@ -192,7 +196,7 @@ fn multivalue_tables_keep_the_type_of_values() {
     assert_eq!((again.key_type(), again.value_type()), (KeyType::Signed, ValueType::Signed));
 }
 
-/// The reason why a file is rejected, which is the same for every function that opens it.
+/// Returns the reason why a file is rejected, and checks that every function that opens it gives the same one.
 fn refused(path: &Path, bytes: &[u8], at: &str) -> String {
     std::fs::write(path, bytes).unwrap();
     let results = [
@@ -242,7 +246,7 @@ fn unknown_types_are_refused() {
         let mut bytes = saved(key_type);
         let end = bytes.len() - LONG_TRAILER;
         bytes[end + place..][..2].copy_from_slice(&u16::to_le_bytes(number));
-        reseal_behind(&mut bytes, end);
+        reseal_settings_at(&mut bytes, end);
         let at = format!("{number} at {place}");
         let reason = refused(&path, &bytes, &at);
         assert!(reason.contains(part), "{at}: {reason}");
@@ -251,15 +255,15 @@ fn unknown_types_are_refused() {
     let mut bytes = saved(KMERS);
     let end = bytes.len() - LONG_TRAILER;
     bytes[end + 18..end + 48].fill(0);
-    reseal_behind(&mut bytes, end);
+    reseal_settings_at(&mut bytes, end);
     assert!(refused(&path, &bytes, "plain").contains("needs no saying"));
     let mut bytes = saved(KMERS);
     bytes[end + 13] = 0;
-    reseal_behind(&mut bytes, end);
+    reseal_settings_at(&mut bytes, end);
     assert!(refused(&path, &bytes, "long").contains("length"));
     let mut bytes = saved(KeyType::Numbers);
     bytes[end + 13] = 1;
-    reseal_behind(&mut bytes, end);
+    reseal_settings_at(&mut bytes, end);
     assert!(refused(&path, &bytes, "short").contains("length"));
 }
 

@@ -1,7 +1,7 @@
-//! One set has one digest, whatever the order of the input, its split into batches, the number of threads and the
-//! device.
+//! Equal contents have equal digests, whatever the order of the input, its split into batches, the number of threads
+//! and the device.
 
-use crate::common::{most_pairs, opencl_devices, size, sizes};
+use crate::common::{max_pairs, opencl_devices, size, sizes};
 use koel::device::Any;
 use koel::workload::Workload;
 use koel::{
@@ -23,12 +23,12 @@ fn split(pairs: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>) {
     pairs.iter().copied().unzip()
 }
 
-fn nothing_but_the_set_matters(scheme: impl Into<AnyScheme>, load_factor: f64) {
+fn only_the_contents_matter(scheme: impl Into<AnyScheme>, load_factor: f64) {
     one_digest(&scheme.into(), load_factor);
 }
 
 fn one_digest(scheme: &AnyScheme, load_factor: f64) {
-    let n = sizes(40_000, 10_000, 300).min(most_pairs(scheme));
+    let n = sizes(40_000, 10_000, 300).min(max_pairs(scheme));
     let load = Workload::new(n, 21);
     let values = load.values().into_iter().map(|value| value & scheme.limits().greatest_value());
     let pairs: Vec<_> = load.keys().into_iter().zip(values).collect();
@@ -55,26 +55,26 @@ fn one_digest(scheme: &AnyScheme, load_factor: f64) {
 #[test]
 fn order_batches_threads_and_devices_do_not_matter() {
     for (functions, load) in [(2, 0.45), (3, 0.90), (4, 0.95), (5, 0.98)] {
-        nothing_but_the_set_matters(Cuckoo::canonical(functions), load);
-        nothing_but_the_set_matters(CuckooSet::canonical(functions), load);
+        only_the_contents_matter(Cuckoo::canonical(functions), load);
+        only_the_contents_matter(CuckooSet::canonical(functions), load);
     }
     for (slots, load) in [(4, 0.97), (8, 0.985), (16, 0.985)] {
-        nothing_but_the_set_matters(Bucketized::canonical(slots), load);
+        only_the_contents_matter(Bucketized::canonical(slots), load);
     }
     for (slots, load) in [(4, 0.90), (8, 0.95), (16, 0.96)] {
-        nothing_but_the_set_matters(Horton::canonical(slots), load);
+        only_the_contents_matter(Horton::canonical(slots), load);
     }
-    nothing_but_the_set_matters(Fks::canonical(), 0.71);
-    nothing_but_the_set_matters(Quadratic, 1.0);
-    nothing_but_the_set_matters(Perfect::default(), 0.9);
-    nothing_but_the_set_matters(Perfect::volume(2048, 1024), 0.99);
+    only_the_contents_matter(Fks::canonical(), 0.71);
+    only_the_contents_matter(Quadratic, 1.0);
+    only_the_contents_matter(Perfect::default(), 0.9);
+    only_the_contents_matter(Perfect::volume(2048, 1024), 0.99);
     for load in [0.5, 1.0] {
-        nothing_but_the_set_matters(Sorted, load);
+        only_the_contents_matter(Sorted, load);
     }
     for (sequence, max_ages, load) in
         [(Sequence::Coherent, 0, 0.99), (Sequence::Random, 4, 0.98), (Sequence::PaperRandom, 3, 0.9)]
     {
-        nothing_but_the_set_matters(RobinHood::canonical().sequence(sequence).max_ages(max_ages), load);
+        only_the_contents_matter(RobinHood::canonical().sequence(sequence).max_ages(max_ages), load);
     }
 }
 

@@ -6,7 +6,7 @@ use koel::device::Any;
 use koel::{AnyScheme, Cpu, Duplicates, Error, HashTable, Kind, Scheme};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// One step. Keys are drawn from few values, so that they are often equal.
+/// One operation. Keys are from a small range, so that they are often equal.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Vec<(u32, u32)>),
@@ -119,13 +119,13 @@ fn agrees(scheme: &AnyScheme, devices: &[Any], rule: Duplicates, fixed: bool, st
     assert_eq!(pairs, model);
     table.audit().unwrap();
     table.compact().unwrap();
-    // After a restart for pairs that are removed by now, the first constants might be enough for the rest.
+    // If removed pairs caused a restart, the first constants may suffice for the remaining pairs.
     let removed = steps.iter().any(|step| matches!(step, Step::Remove(_)));
     if kind == Kind::Canonical && (!removed || table.restarts() == 0) {
         let (keys, values): (Vec<_>, Vec<_>) = model.into_iter().unzip();
         let whole = HashTable::builder(scheme.clone()).slots(table.slots());
         let whole = whole.build(&devices[0], &keys, &values).unwrap();
-        assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "as built at once");
+        assert_eq!(whole.digest().unwrap(), table.digest().unwrap(), "the table of one build");
     }
     true
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, most_pairs, size, workload};
+use crate::common::{Check, devices, fitting, for_every_kind, holds_exactly, image, label, max_pairs, size, workload};
 use koel::backend::HashBackend;
 use koel::device::Any;
 use koel::scheme::{Plan, Updates};
@@ -15,7 +15,7 @@ fn builder(scheme: &AnyScheme, slots: u64) -> TableBuilder<AnyScheme> {
 
 /// The slots for the pairs that [`workload`] returns for `pairs`, at the scheme's default load.
 fn slots_for(scheme: &AnyScheme, pairs: u32) -> u64 {
-    scheme.default_load().slots_for(pairs.min(most_pairs(scheme)).into())
+    scheme.default_load().slots_for(pairs.min(max_pairs(scheme)).into())
 }
 
 /// Builds a table from a map, in the map's order.
@@ -36,21 +36,21 @@ impl Check for Removes {
                 let (keys, values, mut model) = workload(scheme, n);
                 let slots = slots_for(scheme, n);
                 let mut table = builder(scheme, slots).build(&device, &keys, &values).unwrap();
-                assert_eq!(table.remove(&[]).unwrap(), 0, "{at}: nothing asked, nothing done");
+                assert_eq!(table.remove(&[]).unwrap(), 0, "{at}: no keys to remove, no change");
                 let absent: Vec<u32> = (1..100).filter(|key| !model.contains_key(key)).collect();
                 let untouched = table.digest().unwrap();
                 assert_eq!(table.remove(&absent).unwrap(), 0, "{at}: absent keys");
                 if kind == Kind::Canonical {
-                    assert_eq!(table.digest().unwrap(), untouched, "{at}: absent keys leave no trace");
+                    assert_eq!(table.digest().unwrap(), untouched, "{at}: absent keys change nothing");
                 }
 
                 // Every third key, each three times, among absent ones. The extremes are among them.
                 let gone: Vec<u32> = keys.iter().copied().step_by(3).collect();
                 let batch: Vec<u32> = gone.iter().chain(&gone).chain(&absent).chain(&gone).copied().collect();
-                assert_eq!(table.remove(&batch).unwrap(), gone.len(), "{at}: each counts once");
+                assert_eq!(table.remove(&batch).unwrap(), gone.len(), "{at}: each removed key counts once");
                 gone.iter().for_each(|key| _ = model.remove(key));
                 holds_exactly(&table, &model, &at);
-                assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: a second time");
+                assert_eq!(table.remove(&batch).unwrap(), 0, "{at}: no key is left to remove");
 
                 let has_tombstones = scheme.updates() == Updates::Tombstones;
                 assert_eq!(table.has_tombstones(), has_tombstones, "{at}");
@@ -63,18 +63,22 @@ impl Check for Removes {
                 holds_exactly(&table, &model, &format!("{at}, compacted"));
                 let fresh = built(scheme, slots, &device, &model);
                 if kind == Kind::Canonical && table.restarts() == fresh.restarts() {
-                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: the table of the rest");
+                    assert_eq!(
+                        table.digest().unwrap(),
+                        fresh.digest().unwrap(),
+                        "{at}: the table of the remaining pairs"
+                    );
                     let expected = crate::common::reference::<AnyScheme>(table.plan(), model.clone());
-                    assert_eq!(Some(image(&table)), expected, "{at}: the bytes of the rest");
+                    assert_eq!(Some(image(&table)), expected, "{at}: the bytes of the table of the remaining pairs");
                 }
                 table.rebuild().unwrap();
                 holds_exactly(&table, &model, &format!("{at}, rebuilt"));
                 if kind == Kind::Canonical {
-                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: as new");
+                    assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: the table of one build");
                 }
 
                 let rest: Vec<u32> = model.keys().copied().collect();
-                assert_eq!(table.remove(&rest).unwrap(), rest.len(), "{at}: all the rest");
+                assert_eq!(table.remove(&rest).unwrap(), rest.len(), "{at}: all remaining keys");
                 holds_exactly(&table, &BTreeMap::new(), &format!("{at}, emptied"));
                 table.compact().unwrap();
                 table.insert(&keys, &values).unwrap();
@@ -98,7 +102,7 @@ impl Check for Rounds {
     fn run(&self, scheme: &AnyScheme) {
         let kind = scheme.kind();
         for device in devices() {
-            let n = size(2000, 120).min(most_pairs(scheme) / 2);
+            let n = size(2000, 120).min(max_pairs(scheme) / 2);
             let (keys, values, _) = workload(scheme, 2 * n);
             let n = n as usize;
             let mut model: BTreeMap<u32, u32> = keys[..n].iter().copied().zip(values[..n].iter().copied()).collect();
@@ -132,7 +136,7 @@ impl Check for Rounds {
             holds_exactly(&table, &model, &at);
             if kind == Kind::Canonical && table.restarts() == 0 {
                 let fresh = built(scheme, slots, &device, &model);
-                assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: no trace of the rounds");
+                assert_eq!(table.digest().unwrap(), fresh.digest().unwrap(), "{at}: the table of the remaining pairs");
             }
         }
     }
@@ -163,12 +167,20 @@ impl Check for TombstonesEverywhere {
             let path = folder.path().join("worn");
             assert_eq!(table.save(&path).unwrap(), digests[0], "{at}");
             let mut again: HashTable<Any, AnyScheme> = HashTable::open(&device, &path).unwrap();
-            assert_eq!((again.tombstones(), again.len()), (table.tombstones(), table.len()), "{at}: the file says so");
+            assert_eq!(
+                (again.tombstones(), again.len()),
+                (table.tombstones(), table.len()),
+                "{at}: the file stores the tombstones"
+            );
             again.compact().unwrap();
             table.compact().unwrap();
             assert_eq!(again.digest().unwrap(), table.digest().unwrap(), "{at}");
         }
-        assert!(digests.iter().all(|digest| *digest == digests[0]), "{}: worn alike on every device", scheme.name());
+        assert!(
+            digests.iter().all(|digest| *digest == digests[0]),
+            "{}: the same tombstones on every device",
+            scheme.name()
+        );
     }
 }
 
@@ -180,8 +192,8 @@ fn tables_with_tombstones_are_equal_on_every_device_and_in_files() {
 struct Refills;
 impl Check for Refills {
     fn run(&self, scheme: &AnyScheme) {
-        // Tombstones take slots, so a batch may not fit a table that has some. The table is then rebuilt, and nothing
-        // is lost.
+        // Tombstones occupy slots, so a batch may not fit into a table that has some. The table is then rebuilt with
+        // all pairs.
         for device in devices() {
             let at = label(scheme, &device);
             let n = size(1000, 100);
@@ -199,20 +211,20 @@ impl Check for Refills {
 }
 
 #[test]
-fn a_table_with_tombstones_takes_batches_that_only_fit_without_its_tombstones() {
+fn tables_with_tombstones_accept_batches_that_fit_without_them() {
     for_every_kind(&Refills);
 }
 
 struct Refuses;
 impl Check for Refuses {
     fn run(&self, scheme: &AnyScheme) {
-        // A displaced key is stored late in its list, and most pairs before it were removed: a duplicate must not be
-        // placed there.
+        // A displaced key is stored in one of its later slots, and most pairs in its earlier slots are removed: a
+        // duplicate must not be placed in these.
         let tombstones = scheme.updates() == Updates::Tombstones;
         for device in devices() {
             let at = label(scheme, &device);
             let (keys, values, mut model) = workload(scheme, size(240, 16));
-            // The fewest slots for which the first attempt succeeds, so that lists are long.
+            // The fewest slots for which the first attempt succeeds, so that many keys are displaced.
             let (n, usual) = (keys.len() as u64, slots_for(scheme, keys.len() as u32));
             let has_lists = tombstones && scheme.name() != Quadratic::NAME;
             let sizes = (0..50).map(|i| n + i * n / 50).filter(|&slots| has_lists && slots < usual);
@@ -229,7 +241,7 @@ impl Check for Refuses {
             // If a batch would rebuild the table, a few keys are enough.
             let each = if tombstones { stay.len() } else { 6 };
             for (i, (&key, &new)) in stay.iter().zip(gone.iter().cycle()).take(each).enumerate() {
-                // Alone, and together with a new key.
+                // The key alone, and together with a new key.
                 let batch = &[key, new][..1 + i % 2];
                 let refused = table.insert(batch, &[0, 0][..batch.len()]);
                 let right = matches!(refused, Err(Error::DuplicateKey { key: reported }) if reported == u64::from(key));
@@ -254,9 +266,9 @@ fn duplicates_of_pairs_in_a_table_with_tombstones_are_errors() {
 struct Chains;
 impl Check for Chains {
     fn run(&self, scheme: &AnyScheme) {
-        // In a tiny table at its default load nearly every key is on the list of others. The keys are removed one by
-        // one, from either end of the order of insertion, and each removal must leave all others. Tables that are
-        // rebuilt by a removal have no such chains, and simulators take long: a few keys are enough there.
+        // In a tiny table at its default load nearly every key is in a candidate slot of other keys. The keys are
+        // removed one by one, from either end of the order of insertion, and all others must remain. A few keys are
+        // enough for tables that a removal rebuilds, which have no such chains, and for simulators, which are slow.
         let few = if scheme.updates() == Updates::Rebuild { 3 } else { 8 };
         let (keys, values, whole) = workload(scheme, size(40, few));
         for device in devices() {
@@ -277,7 +289,7 @@ impl Check for Chains {
 }
 
 #[test]
-fn keys_of_one_chain_go_one_by_one_from_either_end() {
+fn keys_of_one_chain_are_removed_from_either_end() {
     for_every_kind(&Chains);
 }
 
@@ -287,7 +299,7 @@ impl Check for WithALoad {
         let kind = scheme.kind();
         for device in devices() {
             let at = label(scheme, &device);
-            let n = size(4000, 200).min(most_pairs(scheme));
+            let n = size(4000, 200).min(max_pairs(scheme));
             let (keys, values, mut model) = workload(scheme, n);
             let builder = || HashTable::builder(scheme.clone()).seed(7).duplicates(Duplicates::KeepLast);
             let mut table = builder().build(&device, &keys, &values).unwrap();
@@ -298,13 +310,13 @@ impl Check for WithALoad {
             assert_eq!(table.capacity(), full, "{at}: removing keeps the slots");
             let (known, _) = model.iter().next().unwrap();
             let done = table.upsert(&[*known], &[fitting(scheme, 5)]).unwrap();
-            assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: nothing is new");
+            assert_eq!((done.overwritten, done.rebuilt, table.capacity()), (1, false, full), "{at}: no rebuild");
             table.upsert(&[*known], &[model[known]]).unwrap();
             table.rebuild().unwrap();
-            // No table has fewer slots than that of one pair, so only that table cannot release any.
+            // A table that already has as few slots as that of one pair cannot release any.
             let least = builder().build(&device, &[*known], &[fitting(scheme, 5)]).unwrap().capacity();
             let shrinks = if full == least { table.capacity() == full } else { table.capacity() < full };
-            assert!(shrinks, "{at}: building afresh fits them to the load");
+            assert!(shrinks, "{at}: a rebuild fits the slots to the load");
             holds_exactly(&table, &model, &at);
             let (rest, values): (Vec<u32>, Vec<u32>) = model.iter().unzip();
             let fresh = builder().build(&device, &rest, &values).unwrap();
@@ -317,7 +329,7 @@ impl Check for WithALoad {
 }
 
 #[test]
-fn rebuilding_fits_the_slots_to_the_load() {
+fn rebuilds_fit_the_slots_to_the_load() {
     for_every_kind(&WithALoad);
 }
 
@@ -338,7 +350,7 @@ impl Check for Mapped {
         assert_eq!(table.remove_on(&gone).unwrap(), part.len());
         keys[part].iter().for_each(|key| _ = model.remove(key));
         holds_exactly(&opened, &model, &label(scheme, &cpu));
-        assert_eq!(std::fs::read(&path).unwrap(), before, "the file is as it was");
+        assert_eq!(std::fs::read(&path).unwrap(), before, "the file is unchanged");
     }
 }
 

@@ -1,5 +1,4 @@
-//! Keys chosen so that attempts 0 to 7 fail and builds need salted attempts. Everything that holds for other tables
-//! must hold for these.
+//! Keys chosen so that attempts 0 to 7 fail and builds need salted attempts. These tables must behave like any others.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ fn built(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>) -> HashTable
     attack.builder().build(device, &keys, &values).unwrap()
 }
 
-fn all_holds(attack: &Attack) {
+fn check_all(attack: &Attack) {
     let Attack { scheme, keys, .. } = attack;
     let canonical = scheme.kind() == Kind::Canonical;
     let model: BTreeMap<u32, u32> = keys.iter().copied().zip(attack.values(keys, 77)).collect();
@@ -28,7 +27,7 @@ fn all_holds(attack: &Attack) {
         let at = format!("{scheme:?} on {}", device.info());
         let mut table = attack.builder().build(&device, keys, &attack.values(keys, 77)).unwrap();
         assert!(table.restarts() >= FIRST_SALTED, "{at}");
-        assert_eq!(table.plan().salt(), Some(Salt::of(SEED, &sorted)), "{at}: of the keys alone");
+        assert_eq!(table.plan().salt(), Some(Salt::of(SEED, &sorted)), "{at}: the salt depends only on the keys");
         holds_exactly(&table, &model, &at);
         let digest = table.digest().unwrap();
         if canonical {
@@ -107,13 +106,13 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
     let salt = table.plan().salt();
     let some: Vec<u32> = attack.keys.iter().copied().step_by(3).collect();
     let done = table.upsert(&some, &attack.values(&some, 99)).unwrap();
-    assert_eq!((done.added, done.rebuilt, table.plan().salt()), (0, false, salt), "{at}: values alone");
+    assert_eq!((done.added, done.rebuilt, table.plan().salt()), (0, false, salt), "{at}: changed values keep the salt");
     model.extend(some.iter().copied().zip(attack.values(&some, 99)));
     same(table, &model, "after values");
 
     let more = [(0xabcd_0000, 1), (0xabcd_0001, 0)].map(|(key, value)| (key, attack.values(&[value], 3)[0]));
     let (keys, new): (Vec<u32>, Vec<u32>) = more.into_iter().unzip();
-    assert!(table.insert(&keys, &new).unwrap().rebuilt, "{at}: new keys");
+    assert!(table.insert(&keys, &new).unwrap().rebuilt, "{at}: new keys rebuild the table");
     assert_ne!(table.plan().salt(), salt, "{at}: another salt");
     model.extend(more);
     same(table, &model, "after new keys");
@@ -133,7 +132,11 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
             // have been removed.
             let mut grown = table.to_backend(&device).unwrap();
             grown.insert(&keys, &new).unwrap();
-            assert_eq!((grown.digest().unwrap(), grown.has_tombstones()), (digest, false), "{at}: there again");
+            assert_eq!(
+                (grown.digest().unwrap(), grown.has_tombstones()),
+                (digest, false),
+                "{at}: the table of one build"
+            );
             table.compact().unwrap();
             assert_ne!(table.plan().salt(), salt, "{at}: compacted");
             same(table, &model, "compacted");
@@ -151,7 +154,7 @@ fn changes(attack: &Attack, table: &mut HashTable<Any, AnyScheme>, mut model: BT
     same(table, &model, "rebuilt");
 }
 
-/// A table that grows in batches of any kind equals that of one build.
+/// Checks that a table that grows in batches equals that of one build.
 fn batches(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>, digest: koel::Digest, at: &str) {
     for (rule, pieces) in [(Duplicates::Error, 2), (Duplicates::KeepLast, 5)] {
         let mut grown = attack.builder().duplicates(rule).build(device, &[], &[]).unwrap();
@@ -167,43 +170,43 @@ fn batches(attack: &Attack, device: &Any, model: &BTreeMap<u32, u32>, digest: ko
 
 #[test]
 fn cuckoo_tables_of_chosen_keys() {
-    all_holds(&cuckoo(Cuckoo::canonical(4), 80));
-    all_holds(&cuckoo(Cuckoo::canonical(3), 60));
-    all_holds(&cuckoo(Cuckoo::canonical(2), 90));
-    all_holds(&cuckoo(Cuckoo::classic(4), 80));
+    check_all(&cuckoo(Cuckoo::canonical(4), 80));
+    check_all(&cuckoo(Cuckoo::canonical(3), 60));
+    check_all(&cuckoo(Cuckoo::canonical(2), 90));
+    check_all(&cuckoo(Cuckoo::classic(4), 80));
 }
 
 #[test]
 fn cuckoo_sets_of_chosen_keys() {
-    all_holds(&cuckoo_set(CuckooSet::canonical(4), 81));
-    all_holds(&cuckoo_set(CuckooSet::classic(4), 81));
+    check_all(&cuckoo_set(CuckooSet::canonical(4), 81));
+    check_all(&cuckoo_set(CuckooSet::classic(4), 81));
 }
 
 #[test]
 fn bucketized_tables_of_chosen_keys() {
-    all_holds(&bucketized_canonical());
-    all_holds(&bucketized_classic());
+    check_all(&bucketized_canonical());
+    check_all(&bucketized_classic());
 }
 
 #[test]
 fn horton_tables_of_chosen_keys() {
-    all_holds(&horton_canonical());
-    all_holds(&horton_classic());
+    check_all(&horton_canonical());
+    check_all(&horton_classic());
 }
 
 #[test]
 fn two_level_tables_of_chosen_keys() {
-    all_holds(&fks(Fks::canonical()));
-    all_holds(&fks(Fks::classic()));
+    check_all(&fks(Fks::canonical()));
+    check_all(&fks(Fks::classic()));
 }
 
 #[test]
 fn quadratic_tables_of_chosen_keys() {
-    all_holds(&quadratic());
+    check_all(&quadratic());
 }
 
-/// There are 160 keys at the default load and number of attempts, with five for each attempt that crowd into four
-/// slots: without a salt every attempt would fail.
+/// 160 keys at the default load and number of attempts. For each attempt, five of them crowd into four slots, so
+/// without a salt every attempt would fail.
 #[test]
 fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
     let scheme = Cuckoo::canonical(4);
@@ -220,7 +223,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
         let rows = [&keys[..], &keys[..50]].concat();
         let set = HashSet::builder(CuckooSet::canonical(4)).seed(SEED).slots(200).build(&device, &rows).unwrap();
         assert_eq!((set.len(), set.table().restarts()), (160, FIRST_SALTED));
-        // With only as many attempts as there are without a salt, the error describes how to succeed.
+        // If only the attempts without a salt are allowed, the error says how to succeed.
         let refused = builder.clone().attempts(FIRST_SALTED).build(&device, &keys, &keys).err().unwrap();
         assert!(matches!(refused, Error::TooFull { attempts: 8, by_load: false, .. }), "{refused:?}");
         let text = refused.to_string();
@@ -229,7 +232,7 @@ fn keys_chosen_for_every_attempt_of_a_seed_make_a_table() {
     }
 }
 
-/// A crowd of hundreds at the first attempt must not end a build at half of the feasible load.
+/// If hundreds of keys crowd at the first attempt, a build at half of the feasible load continues with other attempts.
 #[test]
 fn a_failed_attempt_does_not_end_the_build() {
     let scheme = Cuckoo::canonical(4);

@@ -10,7 +10,7 @@ use koel::{AnyScheme, CompactingTable, CuckooSet, HashSet, HashTable, KeyType, K
 
 use crate::common::{devices, holds_exactly, label, mapped_compact, mapped_multi, mapped_set, open_mapped};
 
-/// Keys that are in no row, small enough for every scheme.
+/// Keys that occur in no row, and are small enough for every scheme.
 const NEW: [u32; 3] = [200_000_001, 200_000_003, 200_000_007];
 
 fn folder() -> PathBuf {
@@ -69,7 +69,7 @@ impl Old {
         self.first().into_keys().collect()
     }
 
-    /// Some of the keys: the extremes and every fourth in between.
+    /// Some of the keys: the extremes, and every fourth key in between.
     fn some(&self) -> Vec<u32> {
         let keys = self.keys();
         keys.iter().step_by(4).chain(keys.last()).copied().collect::<BTreeSet<_>>().into_iter().collect()
@@ -225,7 +225,7 @@ fn wanted() -> BTreeSet<String> {
     for (scheme, kind) in names_then.flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
         let Ok(limits) = AnyScheme::by_name(scheme, kind).map(|scheme| scheme.limits()) else { continue };
         for contents in Contents::ALL {
-            // Schemes without space for values have sets, and ids next to them.
+            // Schemes without values have only sets, and compacting tables.
             if limits.value_bits > 0 || matches!(contents, Contents::Set | Contents::Compact) {
                 names.insert(format!("{}-{scheme}-{kind}.koel", contents.name()));
             }

@@ -1,4 +1,4 @@
-//! `koel-bench`: the measurements, the data, and the omitted tables.
+//! `koel-bench`: measurements, data, and omitted tables.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn bench_measures_what_it_says() {
     // Two sizes, two kinds; a build and two hit rates each, on the device and end to end.
     assert_eq!((count("scheme", "hashbrown"), count("scheme", "sorted array")), (2 * 3, 2 * 3));
     assert_eq!(count("where", "end-to-end"), 2 * 2 * 3);
-    // And the two limits, a removal, and compaction if the removal left tombstones.
+    // In addition: two limits, a removal, and compaction if the removal left tombstones.
     assert_eq!(count("where", "device"), 2 * (2 * (3 + 2 + 1) + 1));
     assert_eq!((count("what", "remove a tenth"), count("what", "compact")), (2 * 2, 2));
     assert!(rows.iter().filter(|row| row["scheme"] == "cuckoo").all(|row| row["load"].as_f64().unwrap() <= 0.75));
@@ -42,9 +42,9 @@ fn bench_measures_what_it_says() {
     assert!(folder.ok(walk).contains("Type B buckets 0."));
 }
 
-/// All cells of a picture are queried, in every layout; the command itself checks the answers.
+/// All cells of a picture are queried, in every order; the command itself checks the answers.
 #[test]
-fn bench_takes_pictures_and_orders_and_reports_stages() {
+fn bench_accepts_pictures_and_orders_and_reports_stages() {
     let folder = Folder::new();
     let bench = "--scheme all --repeats 1 --device cpu --no-peers --json --stages";
     for (order, picture) in
@@ -70,7 +70,7 @@ fn bench_takes_pictures_and_orders_and_reports_stages() {
 
 /// A perfect hash has the picture's extent if keys are its cells row by row, and is omitted otherwise.
 #[test]
-fn bench_gives_a_perfect_hash_its_domain() {
+fn bench_gives_perfect_hashes_the_extent_of_the_picture() {
     let folder = Folder::new();
     let bench = format!("--scheme perfect,cuckoo --kind canonical --stages {QUICK} --domain 64x48 --defined 1000");
     for order in ["row", "sorted", "shuffled"] {
@@ -84,7 +84,7 @@ fn bench_gives_a_perfect_hash_its_domain() {
         assert!(matches!(left_out(&found)[..], [line] if line.contains("perfect") && line.contains(order)), "{found}");
         assert!(list(&found, "rows").iter().all(|row| row["scheme"] == "cuckoo"));
         let found = folder.json(&format!("{bench} --order {order} --extent 65536"));
-        assert!(!left_out(&found).iter().any(|line| line.contains("--order")), "asked for, so it is tried");
+        assert!(!left_out(&found).iter().any(|line| line.contains("--order")), "a requested extent is tried");
     }
     let given = folder.json(&format!("{bench} --extent 128"));
     let extents = list(&given, "stages").iter().filter_map(|table| table["parameters"]["extent"].as_str());
@@ -103,15 +103,15 @@ fn bench_names_the_stages_and_the_parameters_of_a_build() {
         assert_eq!((&table["parameters"]["hash"], table["restarts"].is_u64()), (&hash.into(), true));
         let sum: f64 = list(table, "stages").iter().map(|stage| stage["seconds"].as_f64().unwrap()).sum();
         let all = table["seconds"].as_f64().unwrap();
-        assert!((sum - all).abs() < 1e-6 + all * 1e-6, "of one run the parts are the whole: {table}");
+        assert!((sum - all).abs() < 1e-6 + all * 1e-6, "the stages of one run add up to its time: {table}");
         let printed = folder.ok(&bench.replace(" --json", ""));
         assert!(printed.contains(&format!("hash {hash}")) && printed.contains("restarts"), "{printed}");
     }
 }
 
-/// Wherever a table is, its rows say whether the host builds it.
+/// The rows of a table say whether the host builds it, on every device.
 #[test]
-fn bench_marks_what_the_host_builds() {
+fn bench_marks_tables_that_the_host_builds() {
     let folder = Folder::new();
     let bench = "--scheme perfect,horton --n 3000 --queries 100 --hits 50 --repeats 1 --device all --no-peers --stages";
     let found = folder.json(&format!("{bench} --json"));
@@ -131,7 +131,7 @@ fn bench_marks_what_the_host_builds() {
 }
 
 #[test]
-fn bench_leaves_out_what_cannot_be_built_and_says_why() {
+fn bench_omits_what_cannot_be_built_and_says_why() {
     let folder = Folder::new();
     folder.refused(&format!("--scheme quadratic --n 2^13 {QUICK}"), "its most is 4,096");
     let bench = format!("--scheme quadratic,cuckoo --kind canonical --queries 100 {QUICK}");
@@ -153,7 +153,7 @@ fn bench_leaves_out_what_cannot_be_built_and_says_why() {
 }
 
 #[test]
-fn bench_takes_ranges_of_sizes() {
+fn bench_accepts_ranges_of_sizes() {
     let folder = Folder::new();
     let found = folder.json(&format!("--kind canonical --n 512..2^11,700 --queries 100 --hits 0 {QUICK}"));
     let mut sizes: Vec<_> = list(&found, "rows").iter().map(|row| row["n"].as_u64().unwrap()).collect();
@@ -186,7 +186,7 @@ fn bench_measures_what_is_made_of_tables() {
             _ => 2 + 6 * 2,
         };
         assert_eq!(of("cpu"), 2 * 2 * schemes * each, "{table}");
-        assert!(of("host") > 0, "{table} beside the host's own");
+        assert!(of("host") > 0, "{table} compared with alternatives on the host");
         let printed = folder.ok(&format!("{bench} --device cpu --no-peers --stages"));
         assert!(
             printed.contains("stages of a build")
@@ -199,7 +199,7 @@ fn bench_measures_what_is_made_of_tables() {
 
 /// The paper's algorithm for a compacting table: through the set of 32-bit slots.
 #[test]
-fn bench_makes_compacting_tables_of_sets() {
+fn bench_converts_sets_to_compacting_tables() {
     let found = Folder::new()
         .json(&format!("--table compact --scheme cuckoo_set --n 2000 --multiplicity 4 --hits 100,0 {QUICK}"));
     let builds = |row: &&Value| row["what"] == "build, ids in table order" && row["scheme"] == "cuckoo_set";
@@ -208,7 +208,7 @@ fn bench_makes_compacting_tables_of_sets() {
 }
 
 #[test]
-fn bench_takes_maps_of_keys_with_duplicates() {
+fn bench_accepts_maps_of_keys_with_duplicates() {
     let folder = Folder::new();
     for (rule, what) in [("first", "build, the first stays"), ("last", "build, the last stays")] {
         let bench = format!("--n 2000 --multiplicity 1..4 --heavy 0.5 --duplicates {rule} --scheme all --hits 50");
@@ -263,15 +263,15 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
 
 /// Help texts fit windows of 120 columns.
 #[test]
-fn help_on_bench_is_not_too_wide() {
+fn help_fits_120_columns() {
     let help = Folder::new().ok("--help");
     let examples = help.split_once("Rows `device`").unwrap().1;
     assert!(examples.lines().all(|line| line.len() <= 120), "{examples}");
 }
 
-/// Every row with a goal is listed: with its rate, or with the reason why it was not measured.
+/// Every row with a goal is listed with its rate, or with the reason why it was not measured.
 #[test]
-fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
+fn bench_of_all_lists_every_row_with_a_goal() {
     let folder = Folder::new();
     let bench = "--all --n 2^11 --repeats 1 --device cpu --threads 2";
     let found = folder.json(&format!("{bench} --json"));
@@ -294,7 +294,7 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         assert_eq!((&row["device"], &row["n"]), (&"cpu".into(), &2048.into()), "{row}");
         let share = row["rate"].as_f64().zip(row["limit"].as_f64()).map(|(rate, limit)| rate / limit);
         assert_eq!(share.is_some(), !row["limited_by"].is_null(), "{row}");
-        // Numbers in JSON are compared up to the last digit but one.
+        // Numbers in JSON are rounded, so they are compared with a tolerance.
         let near = row["of_limit"].as_f64().zip(share).map(|(printed, share)| (printed / share - 1.0).abs() < 1e-9);
         assert_eq!((near.unwrap_or(true), row["of_limit"].is_null()), (true, share.is_none()), "{row}");
     }
@@ -309,18 +309,18 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
         }
     }
     let reason = |name: &str| {
-        // Of the rows with one name, those about more pairs than are measured are last.
+        // Among rows with one name, those about more pairs than are measured are last.
         let row = rows.iter().rfind(|row| row["row"] == name && row["device"] == "cpu");
         row.unwrap_or_else(|| panic!("no {name}: {found}"))["not_measured"].as_str().unwrap()
     };
     assert!(reason("Horton lookup, a table of 2^31").contains("--n 2147483648"));
-    assert!(reason("bucketized build").contains("--n 67108864"), "the greater size for CPUs");
+    assert!(reason("bucketized build").contains("--n 67108864"), "the larger size, which applies to CPUs");
     assert!(rows.iter().any(|row| row["for"] == "a CPU through OpenCL" && row["device"].is_null()), "{found}");
-    // A multiple of another rate is shown with that rate.
+    // A goal that is a multiple of another rate is listed with that rate.
     let two = rows.iter().find(|row| row["row"] == "bucketized lookup on 2 threads").unwrap();
     assert!(two["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "{two}");
     let build = rows.iter().find(|row| row["row"] == "bucketized build" && row["goal_n"] == 1 << 24).unwrap();
-    assert!(build["goals"][0]["reach"]["rate"].as_f64() > Some(0.0), "beside hashbrown: {build}");
+    assert!(build["goals"][0]["reach"]["rate"].as_f64() > Some(0.0), "compared with hashbrown: {build}");
     for limit in list(&found, "limits") {
         for of in ["random_8_byte_reads", "random_64_byte_reads", "random_atomics", "keys_copied"] {
             assert!(limit[of].as_f64() > Some(0.0), "{limit}");
@@ -339,7 +339,7 @@ fn bench_of_all_lists_every_row_and_judges_none_unfairly() {
 }
 
 #[test]
-fn bench_of_all_takes_no_options_of_one_bench() {
+fn bench_of_all_refuses_options_of_single_benches() {
     let folder = Folder::new();
     for (rest, part) in [
         ("--scheme cuckoo", "--scheme"),
@@ -372,7 +372,7 @@ fn bench_of_all_measures_chosen_rows_alone() {
     let two = "bucketized lookup on 2 threads";
     assert_eq!(names, ["Horton lookup, a table of 2^31", "bucketized lookup, a table of 2^31", two]);
     assert!(rows[0]["not_measured"].as_str().unwrap().contains("--n 2147483648"), "{found}");
-    assert!(rows[2]["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "beside one thread: {found}");
+    assert!(rows[2]["goals"][0]["reach"]["of_goal"].as_f64() > Some(0.0), "compared with one thread: {found}");
     assert_eq!(found["chosen"], serde_json::json!(["THREADS", "2^31"]));
     let printed = folder.ok(&format!("{bench} portable"));
     assert!(printed.contains("portable in their names") && !printed.contains("lookup"), "{printed}");
@@ -393,7 +393,7 @@ fn bench_inserts_a_tenth() {
 
 /// Rows are grouped by size, whatever the load; other tables have no load, and are measured once.
 #[test]
-fn bench_takes_several_loads() {
+fn bench_accepts_several_loads() {
     let folder = Folder::new();
     let bench = "--kind canonical --n 1000,3000 --load 0.5,0.75 --queries 100 --hits 100 --repeats 1 --device cpu";
     let found = folder.json(&format!("{bench} --json"));

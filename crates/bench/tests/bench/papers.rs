@@ -12,21 +12,21 @@ fn figures(paper: &str, rest: &str) -> Vec<Value> {
 }
 
 fn figure<'a>(figures: &'a [Value], id: &str) -> &'a Value {
-    figures.iter().find(|figure| figure["id"] == id).unwrap_or_else(|| panic!("no figure {id}"))
+    figures.iter().find(|figure| figure["id"] == id).unwrap_or_else(|| panic!("there is no figure {id}"))
 }
 
 /// The points of a curve.
 fn curve(figure: &Value, label: &str, model: bool) -> Vec<(f64, f64)> {
     let series = figure["series"].as_array().unwrap().iter();
     let mut wanted = series.filter(|series| series["label"] == label && series["model"] == model);
-    let found = wanted.next().unwrap_or_else(|| panic!("no curve {label} in {figure}"));
-    assert!(wanted.next().is_none(), "one curve of a name");
+    let found = wanted.next().unwrap_or_else(|| panic!("there is no curve {label} in {figure}"));
+    assert!(wanted.next().is_none(), "two curves have one name");
     let number = |value: &Value| value.as_f64().unwrap();
     found["points"].as_array().unwrap().iter().map(|point| (number(&point[0]), number(&point[1]))).collect()
 }
 
-/// The properties of every figure: named axes, curves by ascending x, finite numbers; measured times and rates above 0.
-/// `expected`: names, axes and the least number of curves.
+/// Checks properties of every figure: named axes, curves with ascending x, finite numbers, measured times and rates
+/// above 0. `expected` has the ids, the axes and the minimum numbers of curves.
 fn check(figures: &[Value], expected: &[(&str, &str, &str, usize)]) {
     let ids: Vec<_> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
     assert_eq!(ids, expected.iter().map(|expected| expected.0).collect::<Vec<_>>());
@@ -46,17 +46,18 @@ fn check(figures: &[Value], expected: &[(&str, &str, &str, usize)]) {
     }
 }
 
-/// Checks that the two curves of a name differ by at most `most` of the model, at the selected places that both have.
+/// Checks that a measured curve differs from its model by at most the fraction `most`, at the selected x that both
+/// have.
 fn near_model(figure: &Value, label: &str, model: &str, places: impl Fn(f64) -> bool, most: f64) {
     let (counted, model) = (curve(figure, label, false), curve(figure, model, true));
     let mut compared = 0;
     for (x, y) in counted.into_iter().filter(|point| places(point.0)) {
         if let Some((_, right)) = model.iter().find(|point| (point.0 - x).abs() < 1e-9) {
-            assert!((y / right - 1.0).abs() < most, "{label} at {x}: {y}, and the model {right}");
+            assert!((y / right - 1.0).abs() < most, "{label} at {x}: {y}, but {right} in the model");
             compared += 1;
         }
     }
-    assert!(compared > 0, "{label}: nothing to compare");
+    assert!(compared > 0, "{label}: no common points");
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn every_figure_of_alcantara_2011() {
         let median = curve(iterations, &format!("{functions}, median"), false);
         assert!(median.iter().all(|point| [1.0, 2.0].contains(&point.1)), "the paper's one or two: {median:?}");
     }
-    // A search does not move more than a chain, and succeeds wherever random functions allow it.
+    // A search moves at most as many keys as a chain, and succeeds whenever random functions permit a table.
     let search = figure(&found, "search");
     for functions in ["H = 2", "H = 3", "H = 4", "H = 5"] {
         let (chains, ways) = (
@@ -108,14 +109,14 @@ fn every_figure_of_alcantara_2011() {
     }
     let absent: Vec<f64> = curve(figure(&found, "failed-queries"), "two-level", false).iter().map(|p| p.0).collect();
     assert_eq!(absent, (0..=100).step_by(10).map(f64::from).collect::<Vec<_>>());
-    // A table cannot be smaller than random functions allow, and is at most a tenth larger.
+    // A table cannot be smaller than random functions permit, and is at most a tenth larger.
     let smallest = figure(&found, "smallest-space");
     for kind in ["classic", "canonical"] {
         near_model(smallest, kind, "threshold", |_| true, 0.12);
     }
     assert_eq!(curve(smallest, "paper", true), [(2.0, 2.1), (3.0, 1.1), (4.0, 1.03), (5.0, 1.02)]);
     assert!(curve(figure(&found, "restarts"), "2.5 N", false).iter().all(|point| point.1 <= 20.0));
-    // At 1.3 N the paper's model is at half of its bound, at 4.5 N at 76%, and rises in between.
+    // The paper's model reaches half of its bound at 1.3 N and 76% at 4.5 N, and ascends in between.
     let model = curve(figure(&found, "4.7-model"), "model, GTX 480", true);
     assert!(model.windows(2).take(12).all(|two| two[0].1 < two[1].1) && (model[13].1 / 666.7 - 0.76).abs() < 0.01);
 }
@@ -148,7 +149,7 @@ fn every_figure_of_breslow() {
             assert!((all - 100.0).abs() < 1e-6, "{part}, {function}: {all}");
         }
     }
-    // Costs are near one, so a percent of them is a large part of their excess over one.
+    // Costs are close to one, so one percent of a cost is a large part of its excess over one.
     for slots in ["S = 4", "S = 8", "S = 16"] {
         near_model(figure(&found, "9"), slots, slots, |load| load >= 0.8, 0.12);
         near_model(figure(&found, "10"), slots, slots, |_| true, 0.01);
@@ -161,7 +162,7 @@ fn every_figure_of_breslow() {
         near_model(figure(&found, "14b"), kind, "Equation 7", |_| true, 0.01);
         near_model(figure(&found, "14c"), kind, "Equation 9", |_| true, 0.01);
     }
-    // Tables of 16 KiB and its doublings; 64 bytes per bucket, and 8 for key and value.
+    // Tables of 16 KiB, 32 KiB and so on, with 64 bytes per bucket and 8 bytes per pair.
     let (hits, misses) = (figure(&found, "12b"), figure(&found, "13b"));
     let tables: Vec<f64> = curve(hits, "Horton, canonical", false).iter().map(|point| point.0).collect();
     assert_eq!(tables, [16384.0, 32768.0, 65536.0, 131_072.0, 262_144.0]);
@@ -192,7 +193,10 @@ fn every_figure_of_garcia() {
         ],
     );
     let greatest = |label: &str| curve(figure(&found, "3"), label, false).last().map(|point| point.0);
-    assert!(greatest("open addressing") > Some(15.0) && greatest("h_coh") < Some(9.0), "Robin Hood keeps ages low");
+    assert!(
+        greatest("open addressing") > Some(15.0) && greatest("h_coh") < Some(9.0),
+        "maximum ages of Robin Hood tables are low"
+    );
     for label in ["open addressing", "h_coh", "h_rand"] {
         let all: f64 = curve(figure(&found, "3"), label, false).iter().map(|point| point.1).sum();
         assert!((all - 100.0).abs() < 1e-6, "{label}: {all}");
@@ -202,8 +206,8 @@ fn every_figure_of_garcia() {
         let last = |what: &str| curve(ages, &format!("{label}, {what}"), false).last().copied().unwrap();
         assert!(last("from the average").1 < last("from the first").1, "at load 0.99 most keys are old: {ages}");
     }
-    // With random places, a cache hits with its share of the table; with neighbours, lines are shared. These tables are
-    // so small that the larger cache contains up to 30% of them.
+    // With random slots, the hit rate of a cache is its share of the table; coherent slots share cache lines. These
+    // tables are so small that the larger cache contains up to 30% of them.
     for (size, bytes, times) in [("16 KiB", 16_384.0, 3.0), ("48 KiB", 49_152.0, 1.15)] {
         let both = |id: &str| {
             let of = |label: &str| curve(figure(&found, id), &format!("{label}, {size}"), false);
@@ -231,7 +235,7 @@ fn every_figure_of_the_two_level_table() {
     check(&found, &[iterations, ("voxels", "voxels", "time", 4), ("stages", "pairs", "time", 5)]);
     let rounds = curve(figure(&found, "iterations"), "2 sub-tables, 2.5 N", false);
     assert!(rounds.iter().all(|&(items, rounds)| rounds <= 3.0 * items.log2()), "{rounds:?}");
-    assert_eq!(curve(figure(&found, "stages"), "fks_cuckoo", false).len(), 5, "512 and its doublings");
+    assert_eq!(curve(figure(&found, "stages"), "fks_cuckoo", false).len(), 5, "512, 1024 and so on");
     let found = figures("sahu", "--device cpu --n 8192");
     check(&found, &[("1", "entries", "time", 5), ("2", "entries", "share of a build", 5)]);
     let stages = found[1]["series"].as_array().unwrap();
@@ -239,7 +243,7 @@ fn every_figure_of_the_two_level_table() {
     assert!((stages.iter().map(share).sum::<f64>() - 100.0).abs() < 1e-6);
 }
 
-/// Every device has its figures, and parts of a paper can be selected, as text too.
+/// Figures are measured on every device, and can be selected, for output as text too.
 #[test]
 fn some_figures_on_every_device() {
     let found = figures("alcantara2011", "--device all --n 2000 --figure 4.7");
@@ -252,7 +256,7 @@ fn some_figures_on_every_device() {
 }
 
 #[test]
-fn options_that_mean_nothing_to_papers_are_refused() {
+fn options_without_effect_on_papers_are_refused() {
     let folder = Folder::new();
     for rest in [
         "--scheme cuckoo",

@@ -1,4 +1,4 @@
-//! `koel-bench --plots`: drawings of measurements.
+//! `koel-bench --plots`: plots of measurements.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::folder::{Folder, devices, stderr};
 
-/// A parsed drawing.
+/// A parsed plot.
 struct Drawing {
     title: String,
     texts: Vec<String>,
-    /// The number of curves, and of thin ones among them.
+    /// The number of curves, and how many of them are thin.
     curves: (usize, usize),
 }
 
@@ -39,7 +39,7 @@ fn read(folder: &Folder, path: &str) -> Drawing {
     }
 }
 
-/// The files that the JSON names; all of them exist.
+/// Returns the files that the JSON names, and checks that they exist and are the only ones.
 fn drawn(folder: &Folder, found: &Value, directory: &str) -> Vec<String> {
     let mut named: Vec<_> = found["plots"].as_array().unwrap().iter().map(|p| p.as_str().unwrap().to_owned()).collect();
     let mut there: Vec<_> = fs::read_dir(folder.path(directory)).unwrap().map(|f| f.unwrap().file_name()).collect();
@@ -47,14 +47,14 @@ fn drawn(folder: &Folder, found: &Value, directory: &str) -> Vec<String> {
     let listed = named.clone();
     named.sort_unstable();
     let names: Vec<_> = there.iter().map(|name| format!("{directory}/{}", name.to_str().unwrap())).collect();
-    assert_eq!(named, names, "nothing else, and no part of a file");
+    assert_eq!(named, names, "other files, or incomplete ones");
     listed
 }
 
 const QUICK: &str = "--queries 500 --repeats 1 --device cpu";
 
 #[test]
-fn rows_are_drawn_over_each_axis_that_they_have() {
+fn rows_are_drawn_over_each_of_their_axes() {
     let folder = Folder::new();
     let bench = format!("--n 1000,2000 --load 0.5,0.7 --hits 100,0 {QUICK}");
     let found = folder.json(&format!("{bench} --plots new/plots --json"));
@@ -81,10 +81,10 @@ fn rows_are_drawn_over_each_axis_that_they_have() {
             let in_legend = |drawing: &Drawing| drawing.texts.iter().any(|t| t.starts_with(&format!("{scheme}{kind}")));
             assert!(!plots.is_empty() && plots.iter().all(|(_, drawing)| in_legend(drawing)), "{row} over {axis}");
             let limited = row["limit"].is_f64();
-            assert!(!limited || plots.iter().all(|(_, drawing)| drawing.curves.1 > 0), "limits are thin");
+            assert!(!limited || plots.iter().all(|(_, drawing)| drawing.curves.1 > 0), "limits are thin curves");
         }
     }
-    // Reported on stderr; the old files are replaced, and there is no JSON.
+    // Without --json the files are reported on stderr, and old ones are replaced.
     let output = folder.koel(&format!("{bench} --no-peers --plots new/plots"));
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("n = 2,000"));
     let printed = stderr(&output);
@@ -145,7 +145,7 @@ fn each_figure_of_a_paper_is_a_file() {
                 of.filter(|series| series["points"].as_array().unwrap().len() > 1).count()
             };
             let right = if id == "10" { (0, 0) } else { (long(true) + long(false), long(true)) };
-            assert_eq!(drawing.curves, right, "{id}: models are thin, and an axis of things has bars");
+            assert_eq!(drawing.curves, right, "{id}: models are thin curves, and axes of categories have bars");
             let place = figure["place"].as_str().unwrap();
             assert!(
                 drawing.texts.iter().any(|text| text.ends_with(&format!(", {place}"))),
@@ -202,7 +202,7 @@ fn rates_of_a_file_are_drawn_next_to_each_other() {
 
 /// Plots that cannot be drawn are an error before anything is measured: these measurements would take hours.
 #[test]
-fn what_cannot_be_drawn_is_refused_at_once() {
+fn plots_that_cannot_be_drawn_are_refused_at_once() {
     let folder = Folder::new();
     folder.file("taken", "mine");
     let long = "--n 2^31 --device cpu --repeats 1000";
@@ -232,9 +232,9 @@ fn what_cannot_be_drawn_is_refused_at_once() {
     assert!(!folder.path("plots").exists());
 }
 
-/// If a file cannot be written, that is an error, but the results are printed nevertheless.
+/// If a file cannot be written, the results are printed before the error.
 #[test]
-fn what_was_measured_is_not_lost_with_a_plot() {
+fn results_are_printed_even_if_a_plot_cannot_be_written() {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("plots/build-over-n.svg")).unwrap();
     let output = folder.koel(&format!("--n 1000,2000 --hits 50 --no-peers --plots plots {QUICK}"));

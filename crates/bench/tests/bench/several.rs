@@ -25,7 +25,7 @@ fn each_number_of_devices_is_measured() {
 }
 
 #[test]
-fn a_table_is_made_shard_by_shard() {
+fn tables_are_built_shard_by_shard() {
     let folder = Folder::new();
     let digest = |devices: &str| {
         let found = folder.json(&format!("--several --device {devices} --pieces 20000 --json"));

@@ -30,7 +30,7 @@ fn wide_tables_are_queried_as_requested_and_compared_with_maps() {
 }
 
 #[test]
-fn columns_and_sums_are_measured_where_they_are_requested() {
+fn columns_and_sums_are_measured_if_they_are_requested() {
     let folder = Folder::new();
     let rows = rows(&folder, "--wide=columns,sums --n 2000 --no-peers");
     let mut said: Vec<_> = rows.iter().map(|row| row["what"].as_str().unwrap()).collect();

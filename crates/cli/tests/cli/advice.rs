@@ -1,4 +1,4 @@
-//! Errors that give advice, and the command that follows it.
+//! Errors that give advice, and commands that follow the advice.
 
 mod columns;
 mod files;
@@ -40,7 +40,7 @@ fn arrays(folder: &Folder) {
     folder.file("texts.npy", fields("'|S1'", "(1,)", b"a"));
 }
 
-/// A folder of small files, and what runs a line of a shell in it: its exit code and stderr.
+/// A folder of small files in which lines of shell are run. `run` returns the exit code and stderr.
 struct Shell {
     folder: Folder,
     path: String,
@@ -162,7 +162,7 @@ impl Shell {
                 wrong.push(format!("{fails}\n  advises: {says}\n  {follows}\n  says ({code:?}): {said}"));
             }
         }
-        assert!(wrong.is_empty(), "{} of the cases:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "{} cases failed:\n{}", wrong.len(), wrong.join("\n"));
     }
 }
 
@@ -206,6 +206,6 @@ fn advice_on_packed_files_works() {
     let shell = Shell::new();
     let cases: Vec<Case> =
         files::UNPACK.iter().filter(|(is_there, _)| shell.run(is_there).0 == Some(0)).map(|&(_, case)| case).collect();
-    assert!(!cases.is_empty(), "tar is everywhere");
+    assert!(!cases.is_empty(), "tar exists on every system");
     shell.try_advice(&cases);
 }

@@ -1,4 +1,4 @@
-//! The `koel` command from outside: what it prints, what it writes, how it exits.
+//! The `koel` command: what it prints, which files it writes, and its exit codes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -129,12 +129,12 @@ fn duplicate_kmers_follow_the_rule() {
     for (rule, place) in [("first", 0), ("last", 5)] {
         folder.ok(&format!("build g.fa -o t.koel --kmer 2 --duplicates {rule} --device cpu"));
         let answer = folder.ok("lookup t.koel q.fa --kmer 2 --device cpu");
-        assert_eq!(answer, format!("key,value\n1,{place}\n"), "AC stands at 0 and at 5");
+        assert_eq!(answer, format!("key,value\n1,{place}\n"), "AC occurs at positions 0 and 5");
     }
 }
 
 #[test]
-fn fasta_values_are_places() {
+fn fasta_values_are_positions() {
     let folder = Folder::new();
     folder.file("g.fa", ">one\nACG\nTNca\n>two\ngg\n");
     folder.ok("build g.fa -o t.koel --kmer 2 --device cpu");
@@ -189,7 +189,7 @@ fn lookups_keep_the_order_of_queries() {
 }
 
 #[test]
-fn array_output_is_read_back() {
+fn output_arrays_have_the_documented_fields() {
     let folder = Folder::new();
     folder.file("t.csv", "5,50\n6,0\n");
     folder.ok("build t.csv -o t.koel --device cpu");
@@ -227,7 +227,7 @@ fn strict_exits_with_1_after_all_answers() {
 }
 
 #[test]
-fn copies_follow_the_rule() {
+fn duplicates_follow_the_rule() {
     let folder = Folder::new();
     folder.file("t.csv", "9,1\n5,1\n9,2\n5,2\n5,3\n6,0\n");
     folder.file("q.csv", "5\n9\n6\n");
@@ -271,7 +271,7 @@ fn damaged_files_are_refused() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..200_000).map(|key| key.to_string()).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -286,7 +286,7 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
-/// How many schemes can be built as canonical tables.
+/// Returns the number of schemes that have canonical tables.
 fn canonical_schemes() -> usize {
     koel::AnyScheme::all().filter(|scheme| koel::Scheme::kind(scheme) == koel::Kind::Canonical).count()
 }
@@ -307,7 +307,7 @@ fn verify_compares_devices_with_the_reference() {
     assert_eq!(
         digests.len(),
         canonical_schemes() * 2 + 2 * 7 + 8,
-        "every scheme; random and lambda; wide ones of three"
+        "every scheme on random keys and lambda; wide tables of three schemes"
     );
     for of_set in digests.values() {
         assert_eq!(of_set.len(), devices().len() + 1, "the devices and the reference");
@@ -320,7 +320,7 @@ fn verify_compares_devices_with_the_reference() {
         let (audits, others): (Vec<_>, Vec<_>) = stages.iter().partition(|stage| name(stage) == "audit");
         assert!(audits.iter().all(|stage| items(stage, "kernel") == 0 && items(stage, "host") > 0), "{row}");
         assert_eq!(audits.len(), 1, "{row}");
-        // Kernels build, every pair in one stage at least, unless the row says that the host does.
+        // Kernels build the table, and some stage processes every pair, unless the row says that the host builds it.
         let serial = row["scheme"] == "bucketized" && row["kind"] == "classic" && row["device"] == "cpu";
         if row["host_built"] == false && !serial {
             let reads = |name: &str| name == "greatest" || name.ends_with("_lookup") || name.ends_with("_copies");
@@ -330,7 +330,7 @@ fn verify_compares_devices_with_the_reference() {
         }
     }
     for row in found["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "classic") {
-        // The paper's Robin Hood words have 28 bits for a value; random ones have 32.
+        // The paper's Robin Hood words have 28 bits for a value; random values have 32.
         let is_cut = row["scheme"] == "robin_hood" && row["data"] == "random";
         assert_eq!(row["cut"].as_str().is_some_and(|cut| cut.contains("values of 28 bits")), is_cut, "{row}");
     }
@@ -344,10 +344,10 @@ fn verify_compares_devices_with_the_reference() {
 }
 
 #[test]
-#[ignore = "slow: every scheme through the command, which tests/suite also tests with 0 to 3 pairs; CI runs it"]
-fn verify_takes_the_smallest_tables() {
+#[ignore = "slow: every scheme, with 0 to 3 pairs, which tests/suite tests as well; CI runs it"]
+fn verify_supports_the_smallest_tables() {
     let folder = Folder::new();
-    // Tables of 0 to 3 pairs are built on every device in tests/suite.
+    // tests/suite builds tables of 0 to 3 pairs on every device.
     for n in ["0 --device cpu", "1", "2 --device cpu", "3 --device cpu"] {
         folder.ok(&format!("verify --n {n} --kind canonical"));
     }
@@ -384,7 +384,7 @@ fn a_failed_build_leaves_the_old_table() {
     assert!(folder.bytes("t.koel") == before);
 }
 
-/// A case of the documentation of `RobinHood`: at strides that wrap, runs of the coherent sequence may overlap.
+/// A case from the documentation of `RobinHood`: if a stride wraps around, runs of the coherent sequence may overlap.
 #[test]
 fn multiples_of_a_large_number_need_the_random_sequence() {
     let folder = Folder::new();

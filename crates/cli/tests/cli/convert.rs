@@ -1,4 +1,4 @@
-//! `koel convert`: one table through all formats, outputs that stay whole, and pandas as the judge of text.
+//! `koel convert`: round trips through all formats, atomic replacement of outputs, and text compared with pandas.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ pub(crate) fn formats() -> Vec<&'static str> {
 }
 
 #[test]
-fn a_table_goes_through_all_formats() {
+fn tables_round_trip_through_all_formats() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
     for format in formats() {
@@ -37,7 +37,7 @@ fn a_table_goes_through_all_formats() {
 }
 
 #[test]
-fn rows_on_stdout_have_the_bytes_of_a_file() {
+fn stdout_has_the_bytes_of_an_output_file() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
     folder.file("numbers.csv", "1,7\n2,8\n1,9\n");
@@ -62,7 +62,7 @@ fn rows_on_stdout_have_the_bytes_of_a_file() {
             assert!(read.stdout == folder.bytes(&format!("file.{format}")), "{command}, {format}: {read:?}");
         }
     }
-    // More rows than are written at a time, and none, through a pipe.
+    // More rows than one batch, and no rows, through a pipe.
     let rows = |many: u32| "id,name\n".to_owned() + &(0..many).map(|i| format!("{i},{}\n", i % 7)).collect::<String>();
     for many in [300_000, 0] {
         folder.file("rows.csv", rows(many));
@@ -78,7 +78,7 @@ fn rows_on_stdout_have_the_bytes_of_a_file() {
 }
 
 #[test]
-fn threads_change_nothing_but_the_time() {
+fn the_number_of_threads_does_not_change_the_output() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n".to_owned() + &(0..200_000).map(|i| format!("{i},{}.5\n", i % 9)).collect::<String>());
     folder.ok("convert a.csv all.arrow");
@@ -94,7 +94,7 @@ fn threads_change_nothing_but_the_time() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_leaves_nothing() {
+fn invalid_conversions_are_refused_and_leave_no_files() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
     folder.file("old.npy", "old");
@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn parquet_has_row_groups_that_many_threads_read() {
+fn parquet_files_of_several_row_groups_round_trip() {
     let folder = Folder::new();
     let rows: String = (0..2_500_000u32).map(|i| format!("{i},{}\n", i % 7)).collect();
     folder.file("a.csv", format!("id,of\n{rows}"));
@@ -133,7 +133,7 @@ fn parquet_has_row_groups_that_many_threads_read() {
 
 #[cfg(not(feature = "parquet"))]
 #[test]
-fn without_parquet_such_files_are_refused() {
+fn parquet_files_are_refused_without_the_feature() {
     let folder = Folder::new();
     folder.file("a.csv", TEXT);
     folder.refused("convert a.csv a.parquet", "was built without Parquet");
@@ -154,11 +154,11 @@ fn text_is_read_as_pandas_reads_it() {
                    pd.testing.assert_frame_equal(a, b); assert (a.dtypes == b.dtypes).all()";
     let output = Command::new(&python).args(["-c", program]).current_dir(folder.path("")).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    // Parquet and Arrow, where pandas can read them.
+    // Parquet and Arrow, if pandas can read them.
     if Command::new(&python).args(["-c", "import pyarrow"]).output().unwrap().status.success() {
         for format in formats().into_iter().filter(|format| ["parquet", "feather"].contains(format)) {
             folder.ok(&format!("convert a.csv t.{format} -q"));
-            // Without the end of Python, at which threads of pyarrow have ended the process by an abort.
+            // `os._exit` skips Python's shutdown, during which threads of pyarrow have aborted the process.
             let program = format!(
                 "import os; import pandas as pd; a, b = pd.read_csv('a.csv'), pd.read_{format}('t.{format}'); \
                  pd.testing.assert_frame_equal(a, b, check_dtype=False); os._exit(0)"

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::folder::{Folder, devices, stderr};
 
-/// Documents with duplicates that are equal, that differ in case and white space, and that differ in a word.
+/// Documents with exact duplicates, duplicates that differ in case and white space, and ones with one more word.
 fn documents() -> Vec<Value> {
     let words: Vec<String> = (0..4000).map(|i| format!("w{}", i * 7919 % 1009)).collect();
     let text = |number: usize| words[number * 37 % 3900..][..60].join(" ");
@@ -98,7 +98,7 @@ fn clusters_are_the_rows_that_are_kept() {
         assert_eq!(folder.ok(&format!("dedup a.csv --on text --clusters first{options}")), expected, "{options}");
     }
     assert_eq!(folder.ok("dedup a.csv --on text"), "text,n\nfig,1\n7,2\n,4\n,6\n");
-    // Text that looks like numbers is text, whatever the output is.
+    // Text that looks like a number stays text in every output format.
     folder.file("n.csv", "text,n\n7,1\n07,2\n7,3\n");
     folder.ok("dedup n.csv --on text -o n.parquet");
     assert_eq!(folder.ok("convert n.parquet -"), "text,n\n7,1\n07,2\n");

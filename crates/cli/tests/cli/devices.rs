@@ -1,11 +1,11 @@
-//! Several devices for tables of named columns, and for rows without names: the bytes of one.
+//! Several devices give the bytes of one, for tables of named columns and for rows without names.
 
 use crate::folder::{Folder, devices, full, stderr};
 use crate::limited::tables;
 
 const ROWS: u64 = 150_000;
 
-/// The CPU twice and three times, and, where there are others, all.
+/// Lists of devices: the CPU twice and three times, and all devices if there is more than one.
 fn places() -> Vec<String> {
     let mut places = vec!["cpu,cpu".to_owned(), "cpu,cpu,cpu".to_owned()];
     places.extend(Some(devices()).filter(|devices| devices.len() > 1).map(|devices| devices.join(",")));
@@ -13,7 +13,7 @@ fn places() -> Vec<String> {
 }
 
 #[test]
-fn several_devices_give_the_bytes_of_one() {
+fn the_output_of_several_devices_is_that_of_one() {
     check(&[
         ("join left.parquet right.csv --on k --how full", "csv"),
         ("groupby left.csv --by t,k --agg count,sum:v,mean:v,first:v", "parquet"),
@@ -22,7 +22,7 @@ fn several_devices_give_the_bytes_of_one() {
 
 #[test]
 #[ignore = "slow: further kinds of join, aggregates and formats; CI runs it"]
-fn every_command_gives_the_bytes_of_one_device() {
+fn the_output_of_every_command_is_that_of_one_device() {
     check(&[
         ("join left.parquet right.parquet --on k", "parquet"),
         ("join left.csv right.csv --on k --how full", "csv"),
@@ -43,7 +43,7 @@ fn check(all: &[(&str, &str)]) {
         folder.ok(&format!("{arguments} -o one.{output} --device cpu -q"));
         let read = |name: &str| folder.bytes(&format!("{name}.{output}"));
         let all = places.iter().flat_map(|place| {
-            let first = memory.next().expect("without end");
+            let first = memory.next().expect("an endless iterator");
             [first, if first.is_empty() { "--memory 64Mi" } else { "" }].map(|memory| (place, memory))
         });
         for (place, memory) in all.step_by(if full() { 1 } else { 2 }) {
@@ -65,7 +65,7 @@ fn check(all: &[(&str, &str)]) {
 /// Rows that do not fit within the limit are partitioned, and each device processes some of the partitions.
 #[test]
 #[ignore = "slow: rows that exceed the limit on several devices, which koel-arrow tests with fewer rows; CI runs it"]
-fn parts_go_to_several_devices() {
+fn partitions_are_processed_on_several_devices() {
     let folder = Folder::new();
     let rows = |i: u64| format!("{},{}.5\n", i * 7919 % 700_000, i % 1000);
     folder.file("rows.csv", "k,v\n".to_owned() + &(0..1_000_000).map(rows).collect::<String>());
@@ -78,7 +78,7 @@ fn parts_go_to_several_devices() {
 }
 
 #[test]
-fn rows_without_names_give_the_bytes_of_one_device() {
+fn the_output_for_unnamed_columns_is_that_of_one_device() {
     check_pairs(&[
         "join left.csv right.csv --how full",
         "join signed.csv wide.csv --how inner --rows",
@@ -90,7 +90,7 @@ fn rows_without_names_give_the_bytes_of_one_device() {
 
 #[test]
 #[ignore = "slow: every kind of join, with values and with row numbers; CI runs it"]
-fn every_join_and_group_of_rows_gives_the_bytes_of_one_device() {
+fn every_join_and_group_of_unnamed_columns_matches_one_device() {
     let kinds = ["inner", "left", "right", "full", "semi", "anti"];
     let joins = kinds.map(|how| format!("join left.csv right.csv --how {how}"));
     let wide = kinds.map(|how| format!("join signed.csv wide.csv --how {how} --rows"));
@@ -104,7 +104,7 @@ fn every_join_and_group_of_rows_gives_the_bytes_of_one_device() {
     check_pairs(&all);
 }
 
-/// Runs these commands on one device and on several, with rows `key,value` of every type of numbers.
+/// Runs these commands on one device and on several, with rows `key,value` of every number type.
 fn check_pairs(all: &[&str]) {
     let folder = Folder::new();
     let rows = |count: u64, step: u64, key: &dyn Fn(u64) -> i64| -> String {
@@ -121,7 +121,7 @@ fn check_pairs(all: &[&str]) {
     for (turn, arguments) in all.iter().enumerate() {
         for output in if full() { &outputs[..2] } else { &outputs[turn % 4..][..1] } {
             folder.ok(&format!("{arguments} -o one.{output} --device cpu -q"));
-            // Half of the places for each of them, in turn.
+            // Each command runs on half of the device lists, in turn.
             let some = if full() { places.len() } else { places.len().div_ceil(2) };
             for place in places.iter().cycle().skip(turn * some % places.len()).take(some) {
                 let said = folder.json(&format!("{arguments} -o several.{output} --device {place} --json"));
@@ -145,7 +145,7 @@ fn sums_that_do_not_fit_are_reported_on_several_devices_too() {
 }
 
 #[test]
-fn what_several_devices_cannot_do_is_refused() {
+fn unsupported_uses_of_several_devices_are_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("p.csv", "1,2\n3,4\n");

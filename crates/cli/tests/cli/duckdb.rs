@@ -1,7 +1,8 @@
-//! Joins, groups and distinct rows of TPC-H compared with DuckDB, by `beside_duckdb.py`.
+//! Compares joins, groups and distinct rows of TPC-H with DuckDB, by `beside_duckdb.py`.
 //!
-//! The Python is KOEL_PYTHON, or else `python3`, and needs duckdb and tpchgen-cli. Without them, the test prints a
-//! message and passes; with KOEL_REQUIRE_DUCKDB it fails. KOEL_TPCH_SCALE is the scale factor (0.002).
+//! KOEL_PYTHON names the Python interpreter (default: `python3`), which needs duckdb and tpchgen-cli. Without them, the
+//! test prints a message and passes; if KOEL_REQUIRE_DUCKDB is set, it fails. KOEL_TPCH_SCALE is the scale factor
+//! (default: 0.002).
 
 use std::process::Command;
 
@@ -19,7 +20,7 @@ fn tables_have_the_rows_of_duckdb() {
     let scale = std::env::var("KOEL_TPCH_SCALE").unwrap_or_else(|_| "0.002".into());
     let mut command = Command::new(&python);
     command.args([PROGRAM, crate::PROGRAM, &scale, &devices().join(",")]).current_dir(folder.path(""));
-    let output = command.output().expect("python was there");
+    let output = command.output().expect("python has just been found");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("comparisons with DuckDB"), "{said}");

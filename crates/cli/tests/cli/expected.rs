@@ -1,4 +1,4 @@
-//! Rows for the `koel` command, and what it should write, as text and as an array.
+//! Input rows for the `koel` command, and its expected output as text and as an array.
 #![allow(unreachable_pub, reason = "a module of a program")]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use crate::folder::{Folder, npy};
 
 pub type Row = (u32, u32);
 
-/// Rows with few distinct keys, one of which has about half of all, and both extremes of keys and values.
+/// Rows with few distinct keys, one of which has about half of all rows, and the extremes of keys and values.
 pub fn rows(count: u32, seed: u32) -> Vec<Row> {
     let row = |i: u32| {
         let mixed = (i ^ seed.rotate_left(16)).wrapping_mul(0x9e37_79b1);
@@ -34,7 +34,7 @@ pub fn write(folder: &Folder, name: &str, rows: &[Row]) {
     folder.file(&format!("{name}_keys.npy"), npy(&format!("({},)", keys.len()), &keys));
 }
 
-/// Distinct keys as they first appear.
+/// The distinct keys in order of first occurrence.
 pub fn first_seen<K: Copy + Ord>(keys: impl IntoIterator<Item = K>) -> Vec<K> {
     let mut seen = BTreeSet::new();
     keys.into_iter().filter(|&key| seen.insert(key)).collect()
@@ -44,7 +44,7 @@ pub fn ascending<K: Ord>(keys: impl IntoIterator<Item = K>) -> Vec<K> {
     keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The join of two columns of keys by two loops: the rows' numbers.
+/// Joins two columns of keys by nested loops. Returns row numbers.
 pub fn nested_loops<K: PartialEq>(left: &[K], right: &[K], how: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let mut pairs = Vec::new();
     for (i, key) in left.iter().enumerate() {
@@ -62,14 +62,14 @@ pub fn nested_loops<K: PartialEq>(left: &[K], right: &[K], how: &str) -> Vec<(Op
     pairs
 }
 
-/// Of a column that rows may lack: the flag, and the type of what is there.
+/// The name of the flag and the type of the values of a nullable column.
 fn lacking(code: &'static str) -> Option<(&'static str, &'static str)> {
     code.strip_prefix('?').map(|code| code.split_once(' ').unwrap_or((code, "<u4")))
 }
 
-/// What a command should write.
+/// The expected output of a command.
 pub struct Expected {
-    /// Names and types of the columns; the type `?FLAG`, or `?FLAG <i8`, is that of a column that rows may lack.
+    /// Names and types of the columns. The type of a nullable column is `?FLAG` or `?FLAG <i8`.
     pub columns: &'static [(&'static str, &'static str)],
     pub rows: Vec<Vec<Option<i128>>>,
 }
@@ -92,7 +92,7 @@ impl Expected {
         line(names) + &self.rows.iter().map(|row| line(cells(row))).collect::<String>()
     }
 
-    /// The type as NumPy names it, and the bytes of the elements.
+    /// NumPy's name of the type, and the bytes of the elements.
     fn array(&self) -> (String, Vec<u8>) {
         let fields: Vec<_> = self
             .columns
@@ -121,7 +121,7 @@ impl Expected {
         (descr, data)
     }
 
-    /// Runs a command, to stdout and to files of each form.
+    /// Runs a command that writes to stdout, and to a file of each format, and checks the output.
     pub fn check(&self, folder: &Folder, arguments: &str) {
         assert_eq!(folder.ok(arguments), self.text(","), "koel {arguments}");
         folder.ok(&format!("{arguments} -o out.tsv"));

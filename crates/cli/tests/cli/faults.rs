@@ -1,4 +1,4 @@
-//! `koel verify` must exit with status 1 if an error is planted on one side. Needs the feature `fault-injection`.
+//! `koel verify` must exit with status 1 if a fault is planted in one backend. Needs the feature `fault-injection`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,7 +8,7 @@ fn koel(arguments: &str, fault: Option<&str>) -> Output {
     koel_by(None, arguments, fault)
 }
 
-/// With a route of builds, where a scheme has several.
+/// Runs the command with a build route, for schemes that have several, and a planted fault.
 fn koel_by(route: Option<&str>, arguments: &str, fault: Option<&str>) -> Output {
     let mut command = Command::new(crate::PROGRAM);
     command.args(arguments.split_whitespace()).env_remove("KOEL_FAULT").env_remove("KOEL_BUILD_ROUTE");
@@ -25,7 +25,8 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whether there is an OpenCL device to plant errors in. A skip says why, and is a failure where OpenCL is required.
+/// Whether there is an OpenCL device to plant faults in. Otherwise prints the reason, and panics if
+/// `KOEL_REQUIRE_OPENCL` is set.
 fn has_opencl(test: &str) -> bool {
     let listed: serde_json::Value = serde_json::from_slice(&koel("devices --json", None).stdout).unwrap();
     let usable = |device: &serde_json::Value| device["id"] != "cpu" && device["usable"] == true;
@@ -33,64 +34,65 @@ fn has_opencl(test: &str) -> bool {
         return true;
     }
     let reason = format!("{test} skipped: no usable OpenCL device; {}\n", listed["opencl"]);
-    // Past the capture of libtest, so that a skip is seen.
+    // Written directly, because libtest would capture `eprintln!`.
     std::io::stderr().write_all(reason.as_bytes()).unwrap();
     assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "KOEL_REQUIRE_OPENCL is set: {reason}");
     false
 }
 
 #[test]
-fn without_a_fault_all_is_well() {
+fn verify_succeeds_without_a_fault() {
     let output = koel("verify --n 5000", None);
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
 }
 
-/// Whether this fault is none to these tables.
-fn is_harmless(scheme: &str, fault: &str) -> bool {
-    // An array that is sorted by keys has no hash function.
+/// Whether this fault has no effect on tables of this scheme.
+fn has_no_effect(scheme: &str, fault: &str) -> bool {
+    // A sorted array has no hash function.
     scheme == "sorted" && fault == "hash"
 }
 
-/// Every scheme, kind and device of that side must have a row that failed, by itself.
-fn is_noticed(side: &str) {
+/// Checks that `verify` fails for every scheme and kind on every device of a backend, `cpu` or `opencl`, with each
+/// planted fault.
+fn check_maps(side: &str) {
     for fault in ["hash", "stale", "drop"] {
         let planted = format!("{side}:{fault}");
         let output = koel("verify --n 5000 --json", Some(&planted));
         assert_eq!(output.status.code(), Some(1), "KOEL_FAULT={planted}:\n{}", stdout(&output));
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(found["ok"], false, "KOEL_FAULT={planted}");
-        let mut noticed: BTreeMap<[&str; 3], bool> = BTreeMap::new();
+        let mut detected: BTreeMap<[&str; 3], bool> = BTreeMap::new();
         for row in found["rows"].as_array().unwrap() {
             let [scheme, kind, device] = ["scheme", "kind", "device"].map(|field| row[field].as_str().unwrap());
             if device.starts_with(side) {
-                *noticed.entry([scheme, kind, device]).or_default() |= row["verdict"] != "ok";
+                *detected.entry([scheme, kind, device]).or_default() |= row["verdict"] != "ok";
             }
         }
         let tables = koel::AnyScheme::all().count();
-        assert!(noticed.len() >= tables, "every scheme and kind: {noticed:?}");
-        for ([scheme, kind, device], noticed) in noticed {
-            let expected = !is_harmless(scheme, fault);
-            assert_eq!(noticed, expected, "KOEL_FAULT={planted}, {kind} {scheme} on {device}");
+        assert!(detected.len() >= tables, "every scheme and kind: {detected:?}");
+        for ([scheme, kind, device], detected) in detected {
+            let expected = !has_no_effect(scheme, fault);
+            assert_eq!(detected, expected, "KOEL_FAULT={planted}, {kind} {scheme} on {device}");
         }
     }
 }
 
 #[test]
-fn faults_of_the_cpu_are_noticed() {
-    is_noticed("cpu");
+fn faults_of_the_cpu_are_detected() {
+    check_maps("cpu");
 }
 
 #[test]
-fn faults_of_opencl_are_noticed() {
-    if has_opencl("faults_of_opencl_are_noticed") {
-        is_noticed("opencl");
+fn faults_of_opencl_are_detected() {
+    if has_opencl("faults_of_opencl_are_detected") {
+        check_maps("opencl");
     }
 }
 
-/// The errors are around the passes, whichever way these go.
+/// Faults are planted around the passes of a build, so builds by parts must detect them too.
 #[test]
-fn faults_are_noticed_on_any_route_of_builds() {
-    if !has_opencl("faults_are_noticed_on_any_route_of_builds") {
+fn faults_are_detected_in_builds_by_parts() {
+    if !has_opencl("faults_are_detected_in_builds_by_parts") {
         return;
     }
     for scheme in ["bucketized", "horton"] {
@@ -103,53 +105,52 @@ fn faults_are_noticed_on_any_route_of_builds() {
     }
 }
 
-/// Whether this fault is none to what is made of these tables.
-fn is_harmless_to(table: &str, scheme: &str, fault: &str) -> bool {
+/// Whether this fault has no effect on a structure (`table`) that is built from tables of this scheme.
+fn has_no_effect_on(table: &str, scheme: &str, fault: &str) -> bool {
     match fault {
-        // Sets are not made of the passes over rows.
+        // Sets do not use the passes over rows.
         "rows" => table == "set",
-        // A sort has no hash function; and rows of groups do not depend on where keys are stored, if they are found.
-        "hash" => is_harmless(scheme, fault) || table == "group",
-        // The last row is of a key that other rows have, so its group is there without it; and where all keys are
-        // distinct, no table numbers them.
+        // Sorting needs no hash function, and the rows of groups do not depend on where keys are stored.
+        "hash" => has_no_effect(scheme, fault) || table == "group",
+        // Other rows have the key of the last row, so its group exists without that row; if all keys are distinct, no
+        // table is built to number them.
         "drop" => table == "group",
         _ => false,
     }
 }
 
-/// Every table, scheme, kind and device of that side must have a row that failed, by itself. What is grouped has no
-/// scheme.
-fn is_noticed_in_tables(side: &str) {
+/// Like [`check_maps`], for structures that are built from tables. Groups have no scheme.
+fn check_structures(side: &str) {
     for fault in ["hash", "stale", "drop", "rows"] {
         let planted = format!("{side}:{fault}");
         let verify = "verify --table set,compact,multi,join,group --scheme cuckoo,fks,sorted --n 1000 --json";
         let output = koel(verify, Some(&planted));
         assert_eq!(output.status.code(), Some(1), "KOEL_FAULT={planted}:\n{}", stdout(&output));
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let mut noticed: BTreeMap<[&str; 4], bool> = BTreeMap::new();
+        let mut detected: BTreeMap<[&str; 4], bool> = BTreeMap::new();
         for row in found["rows"].as_array().unwrap() {
             let place = ["table", "scheme", "kind", "device"].map(|field| row[field].as_str().unwrap());
             if place[3].starts_with(side) {
-                *noticed.entry(place).or_default() |= row["verdict"] != "ok";
+                *detected.entry(place).or_default() |= row["verdict"] != "ok";
             }
         }
-        assert!(noticed.len() > 4 * 5, "every table, scheme and kind: {noticed:?}");
-        for (place, noticed) in noticed {
-            let expected = !is_harmless_to(place[0], place[1], fault);
-            assert_eq!(noticed, expected, "KOEL_FAULT={planted}, {place:?}");
+        assert!(detected.len() > 4 * 5, "every table, scheme and kind: {detected:?}");
+        for (place, detected) in detected {
+            let expected = !has_no_effect_on(place[0], place[1], fault);
+            assert_eq!(detected, expected, "KOEL_FAULT={planted}, {place:?}");
         }
     }
 }
 
 #[test]
-fn faults_of_the_cpu_are_noticed_in_what_is_made_of_tables() {
-    is_noticed_in_tables("cpu");
+fn faults_of_the_cpu_are_detected_in_structures() {
+    check_structures("cpu");
 }
 
 #[test]
-fn faults_of_opencl_are_noticed_in_what_is_made_of_tables() {
-    if has_opencl("faults_of_opencl_are_noticed_in_what_is_made_of_tables") {
-        is_noticed_in_tables("opencl");
+fn faults_of_opencl_are_detected_in_structures() {
+    if has_opencl("faults_of_opencl_are_detected_in_structures") {
+        check_structures("opencl");
     }
 }
 

@@ -1,11 +1,11 @@
-//! The files that the `koel` command writes: none that it reads, none by half, each in one step.
+//! Output files of the `koel` command: they are never its inputs, never incomplete, and replaced atomically.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::folder::{Folder, stderr};
 
-/// A folder with tables to write over, and names for one of them.
+/// A folder with tables that commands must not overwrite.
 fn with_inputs() -> Folder {
     let folder = Folder::new();
     folder.file("p.csv", "key,value\n5,50\n6,60\n7,70\n");
@@ -18,7 +18,7 @@ fn with_inputs() -> Folder {
 fn an_output_that_is_an_input_is_refused() {
     let folder = with_inputs();
     let mut names = vec!["p.csv", "./p.csv", "../FOLDER/p.csv", "hard.csv"];
-    // No table is called .csv: rows under the name `p` have their links too.
+    // Tables cannot be called .csv, so rows in a file called `p` are linked as well.
     fs::copy(folder.path("p.csv"), folder.path("p")).unwrap();
     for extension in [".csv", ""] {
         let name = |stem: &str| format!("{stem}{extension}");
@@ -51,14 +51,14 @@ fn an_output_that_is_an_input_is_refused() {
             folder.refused(&arguments, "is the input");
         }
     }
-    // Nor are rows called .koel.
+    // Rows cannot be called .koel, so the table is linked under a name without an extension.
     fs::hard_link(folder.path("t.koel"), folder.path("table")).unwrap();
     for option in ["", "--mapped"] {
         folder.refused(&format!("lookup t.koel q.csv -o table {option}"), "is the input t.koel");
     }
     assert_eq!((folder.bytes("p.csv"), folder.bytes("t.koel")), before);
     assert!(!folder.path("u.csv").exists());
-    // What is missing is missing, whatever is written there.
+    // A missing input is reported as missing, even if the output has its name.
     for arguments in ["build new -o new", "unique new -o new", "groupby new -o ./new", "lookup new q.csv -o new"] {
         let said = stderr(&folder.koel(arguments));
         assert!(said.starts_with("koel: new: ") && !said.contains("is the input"), "{arguments}: {said}");
@@ -120,12 +120,12 @@ fn streams_that_are_redirected_files_are_known_as_such() {
 }
 
 #[test]
-fn lookup_writes_nothing_before_its_inputs_are_there() {
+fn nothing_is_written_if_an_input_is_missing_or_invalid() {
     let folder = with_inputs();
     folder.file("old.csv", "old");
     folder.file("bad.npy", "no array");
     for queries in ["missing.csv", "bad.npy"] {
-        // `refused` sees to it that stdout is empty.
+        // `refused` also checks that stdout is empty.
         folder.refused(&format!("lookup t.koel {queries} --device cpu"), queries);
         folder.refused(&format!("lookup t.koel {queries} -o old.csv --device cpu"), queries);
         folder.refused(&format!("lookup t.koel {queries} -o new.csv --device cpu"), queries);
@@ -158,7 +158,7 @@ fn links_stay_and_so_do_modes() {
     }
 }
 
-/// Runs the command where no file may grow beyond some blocks of 512 bytes, without being ended for the attempt.
+/// Limits files to this number of blocks of 512 bytes. SIGXFSZ is ignored, so that a write beyond them is an error.
 #[cfg(unix)]
 fn with_small_files(folder: &Folder, blocks: u32, arguments: &str) -> Command {
     let mut shell = Command::new("sh");
@@ -222,7 +222,7 @@ fn a_stdout_that_cannot_be_written_is_an_error() {
         assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
         assert!(stderr(&output).starts_with("koel: stdout: "), "{arguments}: {}", stderr(&output));
     }
-    // The first block still has room.
+    // The first block can be written.
     let rows: Vec<String> = (0..30_000).map(|key| key.to_string()).collect();
     folder.file("large.csv", rows.join("\n"));
     for arguments in ["--help", "unique large.csv --device cpu", "lookup t.koel large.csv --device cpu"] {
@@ -241,11 +241,11 @@ fn stdout_has_only_the_table_or_the_rows() {
     let table = folder.bytes("t.koel");
     for name in ["/dev/stdout", "/dev/fd/1"] {
         let build = format!("build p.csv -o {name} --device cpu");
-        // To a pipe.
+        // Stdout is a pipe.
         let output = folder.koel(&build);
         assert!(output.status.success() && output.stdout == table, "{}", stderr(&output));
         assert!(stderr(&output).contains("digest"), "{}", stderr(&output));
-        // To a file, behind what stands there.
+        // Stdout is a file to which the table is appended.
         let stdout = folder.path("stdout");
         fs::write(&stdout, "before").unwrap();
         let append = fs::OpenOptions::new().append(true).open(&stdout).unwrap();
@@ -263,7 +263,7 @@ fn stdout_has_only_the_table_or_the_rows() {
         assert_eq!(ids, "id\n0\n1\n2\n");
         fs::remove_file(folder.path("u.csv")).unwrap();
     }
-    // By the name of the file that stdout is.
+    // The output is given by the name of the file to which stdout is redirected.
     let out = fs::File::create(folder.path("same.koel")).unwrap();
     let output = folder.command("build p.csv -o same.koel --device cpu").stdout(out).output().unwrap();
     assert!(output.status.success() && stderr(&output).contains("digest"), "{}", stderr(&output));
@@ -272,7 +272,7 @@ fn stdout_has_only_the_table_or_the_rows() {
 
 #[cfg(unix)]
 #[test]
-fn a_table_goes_through_a_pipe_and_a_reader_may_leave() {
+fn tables_are_written_to_pipes_that_readers_may_close() {
     let folder = with_inputs();
     assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
     let mut build = folder.command("build p.csv -o pipe --device cpu").stdout(Stdio::null()).spawn().unwrap();
@@ -286,10 +286,10 @@ fn a_table_goes_through_a_pipe_and_a_reader_may_leave() {
     assert_eq!(build.wait().unwrap().code(), Some(0));
 }
 
-/// Root may write everywhere, so this runs the command as an unprivileged user.
+/// Root has write permission everywhere, so this runs the command as an unprivileged user.
 #[cfg(unix)]
 #[test]
-fn folders_and_files_that_may_not_be_written_are_named() {
+fn errors_name_files_and_folders_without_write_permission() {
     use std::io::Write;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
@@ -320,7 +320,10 @@ fn folders_and_files_that_may_not_be_written_are_named() {
         command.output()
     };
     if let Err(error) = run("--version") {
-        let _ = writeln!(std::io::stderr(), "skipped: files that may not be written: nobody cannot run koel: {error}");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: files without write permission: the user `nobody` cannot run koel: {error}"
+        );
         return;
     }
     let mut cases = vec![

@@ -1,4 +1,4 @@
-//! A command of koel in a folder of its own. The tests of `koel-bench` have this file too.
+//! Runs a command in a temporary folder. The tests of `koel-bench` include this file too.
 #![allow(dead_code, unreachable_pub, reason = "a module of two programs")]
 
 use std::fs;
@@ -8,12 +8,12 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A folder of its own for each test.
+/// A temporary folder, one per test.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
     pub fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("works in a folder of its own"))
+        Folder(tempfile::tempdir().expect("the temporary folder is usable"))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -21,16 +21,16 @@ impl Folder {
     }
 
     pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.path(name), contents).expect("works in a folder of its own");
+        fs::write(self.path(name), contents).expect("the temporary folder is usable");
         self.path(name)
     }
 
-    /// What is in a file.
+    /// The contents of a file.
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The same as text.
+    /// The contents of a file as text.
     pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -41,9 +41,9 @@ impl Folder {
         self.file(name, (0..1_000_000).map(row).collect::<String>())
     }
 
-    /// Runs the command here; arguments are separated by blanks.
+    /// Runs the command in the folder; arguments are separated by blanks.
     pub fn koel(&self, arguments: &str) -> Output {
-        self.command(arguments).output().expect("works in a folder of its own")
+        self.command(arguments).output().expect("the command starts")
     }
 
     pub fn command(&self, arguments: &str) -> Command {
@@ -52,18 +52,19 @@ impl Folder {
         command
     }
 
-    /// Runs the command here, which must succeed; its stdout.
+    /// Runs the command in the folder, checks that it succeeds, and returns its stdout.
     pub fn ok(&self, arguments: &str) -> String {
         let output = self.koel(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments}: {}", stderr(&output));
-        String::from_utf8(output.stdout).expect("works in a folder of its own")
+        String::from_utf8(output.stdout).expect("stdout is UTF-8")
     }
 
     pub fn json(&self, arguments: &str) -> Value {
-        serde_json::from_str(&self.ok(arguments)).expect("works in a folder of its own")
+        serde_json::from_str(&self.ok(arguments)).expect("stdout is JSON")
     }
 
-    /// Runs the command here, which must refuse with exit code 2 and say `part` after `koel: `.
+    /// Runs the command in the folder, and checks that it exits with code 2 and an error that contains `koel: ` and
+    /// `part`.
     pub fn refused(&self, arguments: &str, part: &str) {
         let output = self.koel(arguments);
         let said = stderr(&output);
@@ -72,7 +73,7 @@ impl Folder {
         assert!(!said.contains("panicked") && output.stdout.is_empty(), "{said}");
     }
 
-    /// The same for several commands, and what each says.
+    /// Calls [`Folder::refused`] for pairs of a command and a part of its error.
     pub fn all_refused(&self, all: &[(&str, &str)]) {
         all.iter().for_each(|(arguments, part)| self.refused(arguments, part));
     }
@@ -82,7 +83,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Every device that can be used here.
+/// The usable devices of this machine.
 pub fn devices() -> Vec<String> {
     let usable: Vec<_> = koel::device::devices()
         .into_iter()
@@ -91,19 +92,22 @@ pub fn devices() -> Vec<String> {
         .collect();
     if usable.len() == 1 {
         let status = koel::device::opencl_status();
-        assert!(std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(), "OpenCL is required and there is none: {status}");
+        assert!(
+            std::env::var_os("KOEL_REQUIRE_OPENCL").is_none(),
+            "KOEL_REQUIRE_OPENCL is set, but OpenCL is not available: {status}"
+        );
         let _ = writeln!(std::io::stderr(), "skipped: the command on OpenCL: {status}");
     }
     usable
 }
 
-/// An array file of `u32` as NumPy writes it.
+/// An `.npy` file of `u32`, as NumPy writes it.
 pub fn npy(shape: &str, data: &[u32]) -> Vec<u8> {
     let data: Vec<i128> = data.iter().map(|&word| word.into()).collect();
     array("<u4", shape, &data)
 }
 
-/// An array file of whole numbers of a type as NumPy writes it.
+/// An `.npy` file of integers of a type, as NumPy writes it.
 pub fn array(code: &str, shape: &str, data: &[i128]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");
     while (header.len() + 11) % 64 != 0 {
@@ -118,7 +122,7 @@ pub fn array(code: &str, shape: &str, data: &[i128]) -> Vec<u8> {
     file
 }
 
-/// Whether tests take all combinations, which takes minutes more (`KOEL_TEST_FULL`).
+/// Whether tests run all combinations, which takes minutes longer (`KOEL_TEST_FULL`).
 pub fn full() -> bool {
     std::env::var_os("KOEL_TEST_FULL").is_some()
 }

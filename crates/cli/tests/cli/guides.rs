@@ -1,4 +1,4 @@
-//! The commands of the guide, with the output that it shows.
+//! Runs the commands of the guide, and compares their output with the output that it shows.
 //!
 //! Commands in blocks of `console` begin with `$ `, and the lines after a command are its output, standard error
 //! included. Blocks of `sh` before the first of these create the inputs. Later ones are only examples of options.

@@ -19,14 +19,14 @@ const COMMANDS: [&str; 13] = [
 ];
 
 #[test]
-fn every_command_has_help_in_two_ways() {
+fn every_command_has_short_and_long_help() {
     let folder = Folder::new();
     for command in COMMANDS {
         let long = folder.ok(&format!("{command} --help"));
         assert_eq!(folder.ok(&format!("help {command}")), long, "{command}");
         assert!(long.contains(&format!("Usage: koel {command}")), "{long}");
     }
-    // The short one does not list the parameters of schemes.
+    // The short help does not list the parameters of schemes.
     let (short, long) = (folder.ok("build -h"), folder.ok("build --help"));
     for option in ["--reinsertion", "--bucket-slots", "--max-ages"] {
         assert!(long.contains(option) && !short.contains(option), "{option}");
@@ -65,7 +65,7 @@ fn shells_complete_commands_and_options() {
 }
 
 #[test]
-fn there_is_a_manual_page_for_each_command() {
+fn every_command_has_a_manual_page() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("man1")).unwrap();
     assert_eq!(folder.ok("man man1"), "");
@@ -92,7 +92,7 @@ fn quiet_commands_print_results_only() {
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{arguments}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{arguments}");
     }
-    // Errors and verdicts are printed nevertheless.
+    // Quiet commands still print errors and verdicts.
     assert!(stderr(&folder.koel("-q lookup missing.koel a.csv")).contains("missing.koel"));
     folder.file("q.csv", "1\n9\n");
     let strict = folder.koel("lookup t.koel q.csv -q --strict");
@@ -100,7 +100,7 @@ fn quiet_commands_print_results_only() {
 }
 
 #[test]
-fn lookups_sum_up_as_json() {
+fn lookups_print_summaries_as_json() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n3,4\n");
     folder.file("q.csv", "1\n9\n3\n");
@@ -111,7 +111,7 @@ fn lookups_sum_up_as_json() {
 }
 
 #[test]
-fn a_negative_number_is_a_wrong_value() {
+fn negative_numbers_are_invalid_values() {
     let folder = Folder::new();
     folder.file("a.csv", "1,2\n");
     folder.all_refused(&[

@@ -1,5 +1,5 @@
-//! What the `koel` command makes of files that are not what they seem: it reads what it promises to read, and refuses
-//! the rest with a sentence that says what to do. No input gives an empty answer in silence.
+//! Unusual and invalid inputs: the `koel` command reads the formats that it documents, and refuses others with an error
+//! that says what to do. It never answers an invalid input with an empty result.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::folder::{Folder, npy, stderr};
 
-/// Runs a command with bytes on stdin, as far as it takes them.
+/// Runs a command with this input on stdin, until the command ends or closes the pipe.
 fn fed(mut command: Command, input: impl Iterator<Item = Vec<u8>> + Send) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -17,13 +17,13 @@ fn fed(mut command: Command, input: impl Iterator<Item = Vec<u8>> + Send) -> Out
         .expect("the command starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     std::thread::scope(|scope| {
-        // A command that has seen enough closes the pipe.
+        // The command may close the pipe before it has read everything.
         scope.spawn(move || input.map(|piece| stdin.write_all(&piece)).take_while(Result::is_ok).for_each(drop));
         child.wait_with_output().expect("the command ends")
     })
 }
 
-/// Exit code 2, and `part` on stderr.
+/// Checks that the exit code is 2 and that stderr contains `part`.
 fn is_refused(output: &Output, part: &str) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -181,7 +181,7 @@ fn open_quotes_and_endless_rows_are_refused_where_they_begin() {
     }
 }
 
-/// An array's file with some bytes for a header.
+/// An `.npy` file with these bytes as its header.
 fn with_header(version: u8, header: &[u8]) -> Vec<u8> {
     let length = (header.len() as u32).to_le_bytes();
     [&b"\x93NUMPY"[..], &[version, 0], &length[..if version == 1 { 2 } else { 4 }], header].concat()
@@ -190,7 +190,7 @@ fn with_header(version: u8, header: &[u8]) -> Vec<u8> {
 #[test]
 fn hostile_array_headers_are_refused_at_once() {
     let folder = Folder::new();
-    // Each `[` more took 2.2 times the time, and 400 KB of them the stack.
+    // A recursive reader took 2.2 times as long for each further `[`, and 400 KB of them overflowed the stack.
     folder.file("nested.npy", with_header(1, "{'descr': [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[".as_bytes()));
     folder.file("deep.npy", with_header(2, "[".repeat(400_000).as_bytes()));
     folder.file("deepest.npy", with_header(2, format!("{{'descr': {}", "[".repeat(60_000)).as_bytes()));
@@ -263,7 +263,7 @@ fn names_need_not_be_utf8() {
     is_refused(&refused, "is not supported");
 }
 
-/// Under a limit on memory, columns that do not fit are an error. They ended the process by a signal.
+/// Columns that exceed a limit on address space are an error; they once ended the process with a signal.
 #[cfg(target_os = "linux")]
 #[test]
 fn columns_beyond_memory_are_an_error() {
@@ -304,7 +304,7 @@ fn files_of_other_formats_are_named() {
     }
 }
 
-/// `files/big_endian.arrows` is a stream of a big-endian machine, in which pyarrow finds 1, 2, 1 and 300.
+/// `files/big_endian.arrows` is a stream from a big-endian machine, which pyarrow reads as 1, 2, 1 and 300.
 #[test]
 fn arrow_of_a_big_endian_machine_is_refused() {
     let folder = Folder::new();
@@ -325,7 +325,8 @@ fn old_timestamps_beyond_nanoseconds_are_read() {
     assert_eq!(folder.ok("unique t.parquet --on d --columns id --memory 64Mi"), "id\n1\n2\n3\n");
 }
 
-/// pyarrow 26 wrote `files/encrypted.parquet`: its footer is plain, and a column is encrypted with a key of its own.
+/// pyarrow 26 wrote `files/encrypted.parquet`: its footer is plain, and one column is encrypted
+/// with a separate key.
 #[cfg(feature = "parquet")]
 #[test]
 fn encrypted_columns_are_distinguished_from_damage() {
@@ -335,7 +336,7 @@ fn encrypted_columns_are_distinguished_from_damage() {
 }
 
 #[test]
-fn text_may_have_zeros() {
+fn text_may_contain_nul_bytes() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\nA\0B,1\nA\0C,2\nA\0B,3\n");
     folder.ok("unique a.csv --on k -o b.csv");

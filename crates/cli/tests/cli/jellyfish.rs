@@ -1,6 +1,6 @@
-//! Counts of k-mers, which `jellyfish` counts too: of the bundled genome, of reads and of a random genome.
+//! Compares counts of k-mers with those of `jellyfish`: for the bundled genome, reads and a random genome.
 //!
-//! Where there is no jellyfish the tests say so and pass; with KOEL_REQUIRE_JELLYFISH they fail.
+//! Without jellyfish, the tests print a message and pass; if KOEL_REQUIRE_JELLYFISH is set, they fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,31 +10,34 @@ use std::process::Command;
 use crate::folder::Folder;
 use crate::sequences::gzip;
 
-/// Whether there is a jellyfish to compare with.
+/// Whether jellyfish is installed.
 fn is_there() -> bool {
     let there = Command::new("jellyfish").arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
-        assert!(std::env::var_os("KOEL_REQUIRE_JELLYFISH").is_none(), "jellyfish is required, and it is not there");
-        let _ = writeln!(std::io::stderr(), "skipped: counts as jellyfish has them: there is no `jellyfish`");
+        assert!(
+            std::env::var_os("KOEL_REQUIRE_JELLYFISH").is_none(),
+            "KOEL_REQUIRE_JELLYFISH is set, but jellyfish is not installed"
+        );
+        let _ = writeln!(std::io::stderr(), "skipped: counts compared with jellyfish: `jellyfish` is not installed");
     }
     there
 }
 
-/// Runs jellyfish in a folder; its stdout.
+/// Runs jellyfish in a folder, and returns its stdout.
 fn jellyfish(folder: &Folder, arguments: &str) -> String {
     let output = Command::new("jellyfish").args(arguments.split_whitespace()).current_dir(folder.path("")).output();
-    let output = output.expect("jellyfish was there");
+    let output = output.expect("jellyfish has just been found");
     assert!(output.status.success(), "{arguments}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Rows of a k-mer and its count, in the order of k-mers.
+/// Parses rows of a k-mer and its count.
 fn counts(text: &str, delimiter: char) -> BTreeMap<&str, u64> {
     let rows = text.lines().map(|line| line.split_once(delimiter).expect("two columns"));
     rows.map(|(kmer, count)| (kmer, count.parse().expect("a count"))).collect()
 }
 
-/// Compares the counts of files, which koel may read packed.
+/// Compares koel's counts with jellyfish's. koel reads `packed`, which may be compressed; jellyfish reads `plain`.
 fn compare(folder: &Folder, plain: &str, packed: &str, k: u32) {
     for (koels, theirs) in [("", ""), ("--canonical-kmers", "-C")] {
         jellyfish(folder, &format!("count -m {k} {theirs} -s 1M -t 1 -o counts.jf {plain}"));
@@ -43,14 +46,17 @@ fn compare(folder: &Folder, plain: &str, packed: &str, k: u32) {
             folder.ok(&format!("unique {packed} --kmer {k} {koels} --counts --letters --device cpu --ids ascending"));
         let rows = koels.strip_prefix("key,count\n").expect("a header");
         let (ours, theirs) = (counts(rows, ','), counts(&theirs, ' '));
-        assert_eq!(ours.len(), rows.lines().count(), "each k-mer once");
-        assert!(!ours.is_empty() && rows.lines().is_sorted(), "the order of numbers is that of letters");
+        assert_eq!(ours.len(), rows.lines().count(), "each k-mer occurs once");
+        assert!(
+            !ours.is_empty() && rows.lines().is_sorted(),
+            "the order of the k-mers as numbers is their order as text"
+        );
         let differ = ours.iter().find(|&(kmer, count)| theirs.get(kmer) != Some(count));
         assert!(differ.is_none() && ours.len() == theirs.len(), "{packed}, {k}: {differ:?}");
     }
 }
 
-/// Letters drawn from a seed.
+/// Random bases, determined by the seed.
 fn drawn(seed: u64, length: usize) -> impl Iterator<Item = u8> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -79,7 +85,7 @@ fn the_phage_has_the_counts_of_jellyfish() {
     compare(&folder, "phage.fa phage.fa", "phage.fa.gz phage.fa", 31);
 }
 
-/// Reads of several lines and of both strands, with 40 to 159 letters, some of them N, and any quality characters.
+/// Reads over several lines, from both strands, of 40 to 159 letters, some of them N, with all quality characters.
 #[test]
 fn reads_have_the_counts_of_jellyfish() {
     if !is_there() {
@@ -107,7 +113,7 @@ fn reads_have_the_counts_of_jellyfish() {
     }
     folder.file("reads.fq", &reads);
     let (first, second) = reads.split_at(reads.find("@read1000 ").expect("a read"));
-    // As bgzip packs them: in members that end anywhere.
+    // Several gzip members that end at arbitrary positions, as bgzip writes them.
     folder.file("reads.fq.gz", [gzip(first.as_bytes()), gzip(second.as_bytes()), gzip(b"")].concat());
     for k in [5, 17, 31, 32] {
         compare(&folder, "reads.fq", "reads.fq.gz", k);

@@ -1,4 +1,4 @@
-//! `--key` and `--value`: tables of keys and values from named columns of files of any format.
+//! `--key` and `--value`: keys and values from named columns of files of any format.
 
 use crate::convert::formats;
 use crate::folder::{Folder, devices};
@@ -18,7 +18,7 @@ fn named_columns_of_every_format_are_keys_and_values() {
             if format != "csv" {
                 folder.ok(&format!("convert t.csv t.{format}"));
             }
-            // CSV says nothing of types, so they are said here.
+            // CSV does not store types, so options give them.
             let named = format!("t.{format} --key id --value price --skip-nulls --keys i64 --values i64");
             folder.ok(&format!("build {named} -o t.koel --device {device}"));
             assert_eq!(folder.bytes("t.koel"), folder.bytes("expected.koel"), "{format}");
@@ -40,7 +40,7 @@ fn columns_are_rows_of_joins_groups_and_distinct_keys() {
         "key,max\n19724,1.5\n19723,2.0\n"
     );
     assert_eq!(folder.ok("join t.csv t.csv --key id --rows"), "key,left,right\n7,0,0\n-9,1,1\n8000000000,2,2\n");
-    // A null leaves its row out, and other rows keep their numbers.
+    // Rows with null keys are skipped, and other rows keep their row numbers.
     folder.file("gap.csv", "k\n5\n\n6\n");
     assert_eq!(folder.ok("join gap.csv gap.csv --key k --skip-nulls"), "key,left,right\n5,0,0\n6,2,2\n");
     folder.refused("join gap.csv gap.csv --key k --skip-nulls --rows", "--rows and --skip-nulls: ");
@@ -48,7 +48,7 @@ fn columns_are_rows_of_joins_groups_and_distinct_keys() {
 }
 
 #[test]
-fn floats_behind_whole_numbers_are_refused() {
+fn floats_after_whole_numbers_are_refused() {
     let folder = Folder::new();
     folder.file("whole.csv", "k,v\n1,2\n");
     folder.file("half.csv", "k,v\n1,1.5\n");
@@ -60,7 +60,7 @@ fn floats_behind_whole_numbers_are_refused() {
     folder.file("pairs.csv", "1,2\n");
     folder.ok("convert half.csv half.npy");
     folder.refused("groupby pairs.csv half.npy --agg sum", "its values are floats");
-    // What is packed by zstd is text as well.
+    // Text may be compressed with zstd.
     folder.ok("convert whole.csv whole.csv.zst");
     assert_eq!(folder.ok("unique whole.csv.zst --key k --header yes"), "key\n1\n");
 }
@@ -79,7 +79,7 @@ fn two_columns_of_32_bits_are_halves_of_a_key() {
 }
 
 #[test]
-fn columns_that_are_no_keys_are_refused_by_name_and_leave_nothing() {
+fn columns_that_cannot_be_keys_are_refused_by_name() {
     let folder = Folder::new();
     folder.file("t.csv", ROWS);
     folder.ok("convert t.csv t.arrow");

@@ -1,4 +1,4 @@
-//! Tables of k-mers: they know their K, and queries follow it.
+//! Tables of k-mers: they store their K, which queries use.
 
 use koel::layout::Layout;
 use koel::{Cpu, Cuckoo, HashTable, KeyType};
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::folder::{Folder, devices, npy, stderr};
 
-/// `ACGTACGTTT`: AC.. at 0 and 4.
+/// `ACGTACGTTT`, with AC at positions 0 and 4.
 const GENOME: &str = ">one\nACGTA\nCGTTT\n";
 
-/// Looks up what no table can answer; a header may be written by then.
+/// Checks that a lookup fails. Its header may have been written before the error.
 fn fails(folder: &Folder, arguments: &str, part: &str) {
     let output = folder.koel(arguments);
     let said = stderr(&output);
@@ -17,7 +17,7 @@ fn fails(folder: &Folder, arguments: &str, part: &str) {
 }
 
 #[test]
-fn queries_follow_the_tables_k() {
+fn queries_use_the_k_of_the_table() {
     let folder = Folder::new();
     folder.file("g.fa", GENOME);
     folder.file("q.fa", ">q\nACGTT\n");
@@ -43,7 +43,7 @@ fn queries_follow_the_tables_k() {
         assert!(folder.ok("info t.koel").contains("\nkeys      k-mers of 4 letters\n"), "{table}");
         assert_eq!(folder.ok("lookup t.koel q.fa --device cpu"), rows, "{table}");
         assert_eq!(folder.ok("lookup t.koel q.fa --kmer 4 --device cpu"), rows, "{table}");
-        // Windows of other lengths would be other keys, some of which are there.
+        // Windows of another length would be different keys, some of which are in the table.
         folder.refused("lookup t.koel q.fa --kmer 5 --device cpu -o out.csv", "k-mers of 4 letters");
         folder.refused("lookup t.koel q.csv --kmer 5 --device cpu -o out.csv", "k-mers of 4 letters");
         assert!(!folder.path("out.csv").exists());
@@ -68,14 +68,14 @@ fn queries_follow_the_tables_k() {
     }
     folder.ok("build g.fa -o t.koel --kmer 4 --duplicates last --device cpu");
     assert_eq!(folder.ok("lookup t.koel q.fa --mapped"), "key,value\n27,4\n111,5\n");
-    // Without --kmer there are 16 letters to a key, and the table says so too.
+    // The default K is 16, and the table stores it.
     folder.file("long.fa", ">one\nACGTACGTACGTACGTAC\n");
     folder.ok("build long.fa -o t.koel --device cpu");
     assert_eq!(folder.json("info t.koel --json")["key_type"]["k"], 16);
 }
 
 #[test]
-fn letters_need_a_table_that_knows_their_number() {
+fn queries_of_letters_need_a_table_of_kmers() {
     let folder = Folder::new();
     folder.file("t.csv", "27,1\n111,2\n");
     folder.file("q.fa", ">q\nACGTT\n");
@@ -84,7 +84,7 @@ fn letters_need_a_table_that_knows_their_number() {
     assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "numbers" }));
     folder.refused("lookup t.koel q.fa --device cpu -o out.csv", "build the table with --kmer K");
     assert!(!folder.path("out.csv").exists());
-    // Whether the numbers are k-mers of one strand or of both is not known.
+    // It is not known whether the numbers are k-mers of one strand or of both.
     for queries in ["q.fa", "letters.csv"] {
         for strands in ["", "--canonical-kmers"] {
             let lookup = format!("lookup t.koel {queries} --kmer 4 {strands} --device cpu");
@@ -92,7 +92,7 @@ fn letters_need_a_table_that_knows_their_number() {
         }
     }
     fails(&folder, "lookup t.koel letters.csv --device cpu", "give `koel build` --kmer 4");
-    // The advice, followed.
+    // Following the advice works.
     folder.ok("build t.csv -o t.koel --kmer 4 --device cpu");
     assert_eq!(folder.json("info t.koel --json")["key_type"], json!({ "type": "kmers", "k": 4, "canonical": false }));
     for queries in ["q.fa", "letters.csv"] {
@@ -100,7 +100,7 @@ fn letters_need_a_table_that_knows_their_number() {
     }
 }
 
-/// The windows of `k` letters of a text, of either strand the lesser one where `canonical`.
+/// The windows of `k` letters of a text. If `canonical`, the smaller one of each window and its reverse complement.
 fn windows(text: &str, k: usize, canonical: bool) -> Vec<String> {
     let other = |letter: char| match letter {
         'A' => 'T',
@@ -118,7 +118,7 @@ fn windows(text: &str, k: usize, canonical: bool) -> Vec<String> {
 
 /// `koel unique --kmer --counts` writes what `koel build --kmer` reads, as letters and as numbers.
 #[test]
-fn counts_of_kmers_become_tables_that_know_it() {
+fn tables_of_kmers_are_built_from_counts() {
     let folder = Folder::new();
     let mut state = 7_u64;
     let genome: String = std::iter::repeat_with(|| {
@@ -148,7 +148,7 @@ fn counts_of_kmers_become_tables_that_know_it() {
 }
 
 #[test]
-fn numbers_that_are_no_such_kmers_are_refused() {
+fn numbers_that_are_not_kmers_are_refused() {
     let folder = Folder::new();
     // GTTT = 191, and its reverse complement AAAC = 1; 256 has five letters.
     folder.file("n.csv", "1,5\n191,7\n");
@@ -166,9 +166,9 @@ fn numbers_that_are_no_such_kmers_are_refused() {
     folder.ok("build l.csv --kmer 4 -o t.koel");
 }
 
-/// Ids are numbers, whatever their keys are; and a table that is made of a set knows K too.
+/// Ids are numbers, whatever the type of their keys. A compacting table that is converted from a set stores K too.
 #[test]
-fn ids_are_no_kmers() {
+fn ids_are_not_kmers() {
     let folder = Folder::new();
     folder.file("g.fa", GENOME);
     folder.file("ids.csv", "0\n6\n");
@@ -191,7 +191,7 @@ fn ids_are_no_kmers() {
 }
 
 #[test]
-fn cells_are_no_kmers() {
+fn cells_are_not_kmers() {
     let folder = Folder::new();
     let builder = HashTable::builder(Cuckoo::canonical(4)).key_type(KeyType::Cells(Layout::Morton2));
     builder.build(&Cpu::new(), &[27], &[1]).unwrap().save(folder.path("t.koel")).unwrap();
@@ -233,7 +233,7 @@ fn long_kmers_are_keys_of_64_bits() {
     }
     assert!(folder.ok("info t.koel").contains("keys      k-mers of 32 letters\n"));
     assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": "u64", "values": "u32" }));
-    // The windows of 17 letters are one key and another.
+    // The windows of 17 letters are two distinct keys.
     assert_eq!(folder.ok("unique g.fa --kmer 17 --counts --device cpu"), "key,count\n17179869183,17\n17179869180,1\n");
     folder.refused("build g.fa -o t.koel --kmer 33", "33");
 }

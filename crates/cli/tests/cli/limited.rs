@@ -1,4 +1,4 @@
-//! `--memory`: the bytes of a run without it, from inputs that do not fit; and what is left of a run that ends early.
+//! `--memory`: inputs beyond the limit give the same bytes as without it, and failed runs leave no files.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::folder::{Folder, full, stderr};
 
-/// Rows of which two tables take more than half of the least limit.
+/// With this number of rows, two tables take more than half of the smallest limit.
 const ROWS: u64 = 800_000;
 
-/// Two tables in CSV, of the given numbers of rows: numbers with gaps and duplicates, text, nulls and doubles.
+/// Writes two CSV tables with these numbers of rows: integers with gaps and duplicates, text, nulls and doubles.
 fn texts(left_rows: u64, right_rows: u64) -> Folder {
     let folder = Folder::new();
     let left = |i: u64| match i % 10 {
@@ -23,7 +23,7 @@ fn texts(left_rows: u64, right_rows: u64) -> Folder {
     folder
 }
 
-/// The tables in CSV and Parquet.
+/// Writes the same tables as CSV and Parquet.
 pub(crate) fn tables(left_rows: u64, right_rows: u64) -> Folder {
     let folder = texts(left_rows, right_rows);
     for name in ["left", "right"] {
@@ -32,7 +32,7 @@ pub(crate) fn tables(left_rows: u64, right_rows: u64) -> Folder {
     folder
 }
 
-/// Runs a command with and without a limit; its summary under the limit.
+/// Runs a command with and without a limit, compares the outputs, and returns the summary of the limited run.
 fn both(folder: &Folder, arguments: &str, output: &str) -> serde_json::Value {
     folder.ok(&format!("{arguments} -o free.{output} --device cpu -q"));
     let said = folder.json(&format!("{arguments} -o limited.{output} --device cpu --memory 64Mi --json"));
@@ -51,7 +51,7 @@ fn spilled(folder: &Folder, all: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_does_not_fit_gives_the_same_bytes() {
+fn inputs_beyond_the_limit_give_the_same_bytes() {
     let folder = tables(ROWS / 2, ROWS);
     spilled(
         &folder,
@@ -60,7 +60,7 @@ fn what_does_not_fit_gives_the_same_bytes() {
             ("groupby right.csv --by c,d --agg count,sum:k,mean:k", "parquet"),
         ],
     );
-    // One side fits, and nothing is written but the result.
+    // One side fits, so no temporary files are written.
     let arguments = "join right.parquet left.parquet --on k --columns k,v,c";
     let said = both(&folder, arguments, "csv");
     assert!(said["spilled_bytes"].is_u64(), "{arguments}: {said}");
@@ -98,10 +98,10 @@ fn every_command_gives_the_same_bytes_under_a_limit() {
     }
 }
 
-/// Runs differ in the limit, the threads and chance.
+/// The runs differ in the limit, the number of threads and the schedule.
 #[test]
 #[ignore = "slow: eight threads and a full join; CI runs it"]
-fn files_depend_on_rows_alone() {
+fn files_depend_only_on_the_rows() {
     let folder = tables(ROWS / 2, ROWS);
     let join = "join left.parquet right.parquet --on k --how full --device cpu -q";
     let formats = ["parquet", "arrow", "arrows", "csv", "csv.gz", "csv.zst"];
@@ -117,7 +117,7 @@ fn files_depend_on_rows_alone() {
     }
 }
 
-/// A random sequence of DNA.
+/// A random DNA sequence.
 fn letters(count: u64) -> String {
     let letter = |i: u64| {
         let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -150,7 +150,7 @@ fn keys_without_names_are_counted_under_a_limit() {
     }
 }
 
-/// Runs joins and groups of rows without names whose rows do not fit within the limit.
+/// Runs joins and groups of unnamed columns that do not fit within the limit.
 fn without_names(all: &[(&str, &str)]) {
     let folder = Folder::new();
     let letters = letters(700_000);
@@ -165,7 +165,7 @@ fn without_names(all: &[(&str, &str)]) {
 }
 
 #[test]
-fn rows_without_names_are_joined_and_grouped_under_a_limit() {
+fn unnamed_columns_are_joined_and_grouped_under_a_limit() {
     without_names(&[
         ("join left.csv right.csv --how full", "csv"),
         ("groupby left.csv --agg sum,count,min,max", "npy"),
@@ -174,7 +174,7 @@ fn rows_without_names_are_joined_and_grouped_under_a_limit() {
 
 #[test]
 #[ignore = "slow: further kinds of join, aggregates and k-mers; CI runs it"]
-fn every_join_and_group_of_rows_without_names_works_under_a_limit() {
+fn every_join_and_group_of_unnamed_columns_works_under_a_limit() {
     without_names(&[
         ("join left.csv right.csv --how inner --rows", "npy"),
         ("join left.csv right.csv --how anti", "csv"),
@@ -204,7 +204,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
         let digest = folder.json("info free.koel --json")["digest"].as_str().unwrap().to_owned();
         assert!(said.contains(&digest) && said.contains("shards"), "{said}");
     }
-    // Far more queries than are looked up at once.
+    // Several chunks of queries.
     folder.ok("build pairs.csv -o t.koel --shards 3 --device cpu -q");
     let expected = folder.ok("lookup t.koel pairs.csv --device cpu");
     assert!(folder.ok("lookup t.koel pairs.csv --device cpu,cpu --memory 64Mi") == expected);
@@ -225,7 +225,7 @@ fn tables_are_built_under_a_limit_to_the_same_bytes() {
 
 #[test]
 #[ignore = "slow: compressed input and stdin, also read without a limit elsewhere; CI runs it"]
-fn packed_files_and_stdin_are_read_under_a_limit_too() {
+fn compressed_files_and_stdin_are_read_under_a_limit() {
     let folder = texts(ROWS / 2, ROWS);
     folder.ok("convert left.csv left.csv.gz");
     let expected = folder.ok("join left.csv right.csv --on k --how semi --device cpu");
@@ -238,13 +238,13 @@ fn packed_files_and_stdin_are_read_under_a_limit_too() {
 }
 
 #[test]
-fn what_a_limit_cannot_do_is_refused() {
+fn results_without_values_and_errors_are_the_same_under_a_limit() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("b.csv", "k,w\n,5\n");
     folder.refused("join a.csv b.csv --on k --memory 1M", "64Mi");
     folder.refused("join a.csv b.csv --memory 1G --load 0.5", "--load is no longer needed");
-    // Columns without values have the type of the other side, and sums of none are none.
+    // A key column without values takes the type of the other side's key, and a sum over no values is null.
     for arguments in [
         "join a.csv b.csv --on k --how full --nulls-equal",
         "join b.csv a.csv --on k --how left",
@@ -262,7 +262,7 @@ fn what_a_limit_cannot_do_is_refused() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
+fn errors_name_folders_that_cannot_be_written() {
     let folder = Folder::new();
     folder.file("a.csv", (0..1_500_000).map(|i| format!("{i}\n")).collect::<String>());
     folder.ok("convert a.csv a.parquet --header no");
@@ -279,10 +279,10 @@ fn a_folder_that_cannot_be_written_is_named() {
     fs::remove_file(folder.path("out.parquet")).unwrap();
     folder.refused(&format!("{join} -o missing/out.parquet"), "no such folder");
     let left = fs::read_dir(folder.path("")).unwrap().count();
-    assert_eq!(left, 2, "files are left behind");
+    assert_eq!(left, 2, "temporary files were not removed");
 }
 
-/// A join with an empty side needs no row of the other side.
+/// A join with an empty side needs no rows of the other side, but must still detect that its file is damaged.
 #[test]
 fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
     let folder = Folder::new();
@@ -293,12 +293,12 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
     folder.file("damaged.csv", &rows);
     folder.ok("convert good.csv damaged.parquet");
     let mut parquet = folder.bytes("damaged.parquet");
-    // The head of the first page, after the magic bytes.
+    // The header of the first page, which follows the magic bytes.
     parquet[4..24].fill(0xff);
     folder.file("damaged.parquet", parquet);
     folder.ok("convert good.csv damaged.csv.gz");
     let mut gzip = folder.bytes("damaged.csv.gz");
-    // The checksum, before the length.
+    // The checksum, which precedes the length.
     let checksum = gzip.len() - 5;
     gzip[checksum] ^= 1;
     folder.file("damaged.csv.gz", gzip);
@@ -318,7 +318,7 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
             for memory in ["", "--memory 64Mi"] {
                 let options = format!("--on k --how {how} --device cpu {memory}");
                 folder.refused(&format!("join empty.csv {damaged} {options}"), part);
-                // Nothing is written for any row of the left side of an inner join.
+                // Inner and semi joins return no rows here, but must still read the left side to its end.
                 folder.refused(&format!("join {damaged} empty.csv {options} -o out.csv"), part);
             }
         }
@@ -327,7 +327,7 @@ fn damage_after_the_last_needed_row_is_refused_with_a_limit_and_without() {
 
 #[cfg(unix)]
 #[test]
-fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
+fn full_disks_and_signals_leave_no_files() {
     let folder = tables(ROWS / 2, ROWS);
     fs::create_dir(folder.path("temporary")).unwrap();
     let is_clean = || {
@@ -354,13 +354,13 @@ fn a_disk_that_is_full_is_an_error_and_a_signal_leaves_nothing() {
         let sent = Command::new("kill").arg(signal).arg(child.id().to_string()).stderr(Stdio::null()).status();
         assert!(sent.is_ok());
         child.wait().unwrap();
-        // It may have ended before, on a fast machine.
+        // On a fast machine the command may have completed before the signal.
         let _ = fs::remove_file(folder.path("out.parquet"));
         is_clean();
     }
 }
 
-/// The names in a summary, with those of nested objects.
+/// The field names of a summary, including those of nested objects.
 fn names(summary: &serde_json::Value) -> Vec<String> {
     let fields = summary.as_object().expect("an object").iter();
     let of = |(name, value): (&String, &serde_json::Value)| match value {

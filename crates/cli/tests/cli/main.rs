@@ -1,7 +1,7 @@
-//! The `koel` command, run as a user does.
+//! Tests of the `koel` command, run as a user would run it.
 #![allow(clippy::unwrap_used)]
 
-/// The program that is run.
+/// The tested program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_koel");
 
 mod expected;

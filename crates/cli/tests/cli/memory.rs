@@ -1,11 +1,11 @@
-//! The command where memory or threads are short: a result or a message, and never a signal or a panic.
+//! Limits on address space: the command returns a result or an error message, and never ends by a signal or a panic.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::folder::{Folder, full, stderr};
 
-/// Runs the command under a limit of the shell.
+/// Runs the command under a `ulimit` of the shell.
 fn limited(folder: &Folder, limit: &str, arguments: &str) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit {limit} || exit 77; exec \"$0\" {arguments}"), crate::PROGRAM]);
@@ -13,7 +13,7 @@ fn limited(folder: &Folder, limit: &str, arguments: &str) -> Output {
     command.output().expect("a shell")
 }
 
-/// The lowest limit of address space, in KiB and to 4 MiB, under which the command says its version.
+/// The lowest limit on address space, in KiB, rounded up to 4 MiB, under which `--version` works.
 fn least(folder: &Folder) -> Option<u64> {
     let starts = |kib: &u64| limited(folder, &format!("-v {kib}"), "--version").status.code() == Some(0);
     (1..200).map(|step| step << 12).find(starts)
@@ -42,7 +42,7 @@ fn short_memory_is_an_error_in_every_command() {
     ]);
 }
 
-/// 2 GB of address space for 400 columns: buffers of encoders are not reserved for the longest row groups.
+/// 400 columns are written within 2 GB of address space, because encoders do not reserve buffers for full row groups.
 #[test]
 #[cfg(target_os = "linux")]
 fn parquet_of_many_columns_needs_little_address_space() {
@@ -70,15 +70,16 @@ fn check(commands: &[&str]) {
         let _ = writeln!(std::io::stderr(), "skipped: short memory: `ulimit -v` does not limit this system");
         return;
     };
-    // Memory is reserved for the maximum number of rows, whatever the lines: a row has at least one byte per column.
+    // Memory is reserved for the maximum number of rows, which does not depend on the number of lines: each row has at
+    // least one byte per column.
     let header = (0..60_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
     folder.file("lines.csv", format!("{header}\n{}", "\n".repeat(1 << 20)));
     let output = limited(&folder, "-v 4000000", "convert lines.csv -");
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{header}\n"), "{}", stderr(&output));
     for arguments in commands {
         let (mut failed, mut went) = (0, 0);
-        // Enough for threads and small allocations, without which std and the system's linker end the process; and less
-        // or more than the rows need.
+        // Limits that suffice for threads and small allocations, whose failure would end the process in std or the
+        // linker, and that are below or above what the rows need.
         for more in if full() { &[16, 20, 24, 32, 40, 48, 64, 1024][..] } else { &[16, 32, 48, 1024] } {
             let limit = format!("-v {}", least + (more << 10));
             let output = limited(&folder, &limit, arguments);
@@ -91,6 +92,9 @@ fn check(commands: &[&str]) {
             }
             assert!(!said.contains("panicked") && (output.status.success() || said.starts_with("koel: ")), "{at}");
         }
-        assert!(failed > 0 && went > 0, "{arguments}: {failed} failed, {went} went through: the limits test nothing");
+        assert!(
+            failed > 0 && went > 0,
+            "{arguments}: {failed} failed, {went} succeeded: the limits do not test both cases"
+        );
     }
 }

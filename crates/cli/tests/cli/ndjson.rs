@@ -1,4 +1,4 @@
-//! NDJSON as input and output, and folders of files as one table.
+//! NDJSON as input and output, and folders of files that are read as one table.
 
 use std::io::{Read, Write};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::folder::Folder;
 
-/// With a limit or without, the output is the same.
+/// The output is the same with and without a limit.
 const MEMORY: [&str; 2] = ["", " --memory 64Mi"];
 
 const DOCUMENTS: [&str; 2] = [
@@ -74,7 +74,7 @@ fn a_folder_is_one_table() {
     }
 }
 
-/// As one file whose objects differ.
+/// Files of a folder may have different fields, like the objects of one file.
 #[test]
 fn files_may_have_different_fields() {
     let folder = Folder::new();
@@ -122,7 +122,7 @@ fn an_output_in_the_folder_that_is_read_is_refused() {
 }
 
 #[test]
-fn packed_files_have_the_same_lines() {
+fn compressed_files_have_the_same_lines() {
     let folder = Folder::new();
     let lines: String = (0..70_000).map(|i| format!("{{\"i\":{i}}}\n")).collect();
     folder.file("many.jsonl", &lines);
@@ -136,7 +136,7 @@ fn packed_files_have_the_same_lines() {
                 true => flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut text).unwrap(),
                 false => zstd::Decoder::new(packed).unwrap().read_to_string(&mut text).unwrap(),
             };
-            assert!(text == expected && packed_len(&folder, name) > 0, "{input} {name}");
+            assert!(text == expected && compressed_len(&folder, name) > 0, "{input} {name}");
             if !expected.is_empty() {
                 assert_eq!(folder.ok(&format!("unique {name} --on i --counts -o counts.csv")), "");
             }
@@ -144,7 +144,7 @@ fn packed_files_have_the_same_lines() {
     }
 }
 
-fn packed_len(folder: &Folder, name: &str) -> u64 {
+fn compressed_len(folder: &Folder, name: &str) -> u64 {
     std::fs::metadata(folder.path(name)).unwrap().len()
 }
 
@@ -197,9 +197,9 @@ fn integers_from_2_to_the_63_on_are_unsigned() {
     folder.refused("convert u64.ndjson less.ndjson -", "less.ndjson: column k: negative numbers");
 }
 
-/// NDJSON is processed as it is read, CSV once it is in memory.
+/// NDJSON is processed while it is read, and CSV once it is in memory; the results are equal.
 #[test]
-fn rows_are_those_of_csv() {
+fn ndjson_and_csv_have_the_same_rows() {
     let folder = Folder::new();
     let city = |i: usize| ["Oslo", "Bern", "Rome"][i * i % 3];
     let rows = || (0..600_usize).map(|i| (i, city(i), i as f64 / 4.0));
@@ -220,7 +220,7 @@ fn rows_are_those_of_csv() {
         let (csv, ndjson) = (run("csv"), run("ndjson"));
         assert!(csv.lines().count() > 1 && csv == ndjson, "{command}:\n{csv}\n{ndjson}");
     }
-    // Types are those of the option for both.
+    // `--types` applies to both formats.
     let typed =
         |format: &str| folder.ok(&format!("groupby t.{format} --by i --agg max:v --types i=utf8,v=decimal(9,2)"));
     assert_eq!(typed("csv"), typed("ndjson"));
@@ -237,9 +237,9 @@ fn columns_of_objects_are_keys_and_values() {
     folder.refused("build pairs.jsonl -o p.koel", "--key");
 }
 
-/// Files of several pieces, of which each is parsed by a thread.
+/// Large files are parsed in several pieces by several threads.
 #[test]
-fn the_type_of_a_column_and_the_first_fault_are_those_of_the_whole_file() {
+fn types_and_the_first_error_are_those_of_the_whole_file() {
     const ROWS: usize = 400_000;
     let folder = Folder::new();
     let text = |change: &dyn Fn(usize) -> Option<&'static str>| {
@@ -249,7 +249,7 @@ fn the_type_of_a_column_and_the_first_fault_are_those_of_the_whole_file() {
         };
         (0..ROWS).map(line).collect::<String>()
     };
-    // Doubles, another column and blank lines begin in the last piece.
+    // Doubles, another column and blank lines occur only in the last piece.
     let last = ROWS - 5;
     folder.file(
         "late.ndjson",
@@ -266,7 +266,7 @@ fn the_type_of_a_column_and_the_first_fault_are_those_of_the_whole_file() {
         let output = folder.command("convert late.ndjson -").env("RAYON_NUM_THREADS", threads.to_string()).output();
         assert!(output.unwrap().stdout == expected.as_bytes(), "{threads} threads");
     }
-    // A fault of a piece itself, one that contradicts pieces before, and the first one of two.
+    // An error within a piece, one that contradicts earlier pieces, and two errors of which the first is reported.
     let faults: [(&str, &str, usize); 3] = [
         ("{\"a\":1", "this is not a JSON object", last),
         (r#"{"a":"x"}"#, "column a: text where lines before have numbers", last),

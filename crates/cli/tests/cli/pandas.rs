@@ -1,8 +1,9 @@
-//! `unique`, `groupby`, `join` and `lookup` compared with NumPy and pandas by `beside_pandas.py`: rows, types and
+//! Compares `unique`, `groupby`, `join` and `lookup` with NumPy and pandas by `beside_pandas.py`: rows, types and
 //! order.
 //!
-//! The Python is KOEL_PYTHON, or else `python3`; it has numpy and pandas 2.2 or newer, before which joins had another
-//! order. Where there is none the test says so and passes; with KOEL_REQUIRE_PANDAS it fails.
+//! KOEL_PYTHON names the Python interpreter (default: `python3`), which needs numpy and pandas 2.2 or newer; joins of
+//! older versions have another order. Without them, the test prints a message and passes; if KOEL_REQUIRE_PANDAS is
+//! set, it fails.
 
 use std::io::Write;
 use std::process::Command;
@@ -11,13 +12,14 @@ use crate::folder::{Folder, devices};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/beside_pandas.py");
 
-/// A Python that has NumPy and pandas.
+/// Returns a Python interpreter that has NumPy and pandas.
 pub(crate) fn python() -> Option<String> {
     let check = "import numpy, pandas; assert tuple(map(int, pandas.__version__.split('.')[:2])) >= (2, 2)";
     python_with(check, "pandas of 2.2 or newer", "KOEL_REQUIRE_PANDAS")
 }
 
-/// A Python that has `what`, for which `check` succeeds. Without one, this fails if the variable `required` is set.
+/// Returns a Python interpreter that has `what`, so that the program `check` succeeds. Otherwise panics if the
+/// environment variable `required` is set, and returns `None` if not.
 pub(crate) fn python_with(check: &str, what: &str, required: &str) -> Option<String> {
     let python = std::env::var("KOEL_PYTHON").unwrap_or_else(|_| "python3".into());
     let output = Command::new(&python).args(["-c", check]).output();

@@ -1,6 +1,6 @@
-//! The peak memory of the process under `--memory`: at most the limit and 60 MB, for all columns and formats.
+//! Peak memory of the process under `--memory`: at most the limit plus 60 MB, for all column types and formats.
 //!
-//! With `KOEL_TEST_FULL` the table of all shapes, formats and limits is printed, as docs/performance/limited.md has it:
+//! With `KOEL_TEST_FULL`, `peaks_of_` prints the table of shapes, formats and limits in docs/performance/limited.md:
 //! `KOEL_TEST_FULL=1 cargo test --release -p koel-cli --test cli -- peaks_of_ --nocapture`.
 
 use std::fs::File;
@@ -15,15 +15,15 @@ use arrow_array::*;
 
 use crate::folder::{Folder, full};
 
-/// A table with a column `k` of distinct numbers, and others.
+/// A table with a column `k` of distinct numbers, and other columns.
 struct Shape {
     name: &'static str,
-    /// About the bytes of a row.
+    /// The approximate number of bytes per row.
     row: usize,
     columns: fn(std::ops::Range<usize>) -> Vec<ArrayRef>,
 }
 
-/// Numbers without a pattern.
+/// Pseudo-random numbers.
 fn random(i: usize) -> usize {
     (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9) as usize >> 8
 }
@@ -121,17 +121,17 @@ fn write(folder: &Folder, shape: &Shape, bytes: usize) {
         let others = (shape.columns)(part).into_iter().enumerate().map(|(i, column)| (format!("c{i}"), column, true));
         let batch = RecordBatch::try_from_iter_with_nullable([("k".to_owned(), keys, true)].into_iter().chain(others));
         let batch = batch.expect("columns of one length");
-        let file = || File::create(folder.path("t.arrow")).expect("works in a folder of its own");
+        let file = || File::create(folder.path("t.arrow")).expect("the temporary folder is usable");
         let writer = writer.get_or_insert_with(|| {
-            arrow_ipc::writer::FileWriter::try_new(file(), &batch.schema()).expect("works in a folder of its own")
+            arrow_ipc::writer::FileWriter::try_new(file(), &batch.schema()).expect("the temporary folder is usable")
         });
-        writer.write(&batch).expect("works in a folder of its own");
+        writer.write(&batch).expect("the temporary folder is usable");
     }
-    writer.expect("some rows").finish().expect("works in a folder of its own");
+    writer.expect("some rows").finish().expect("the temporary folder is usable");
 }
 
-/// The most memory that a process had resident until it ended, in bytes. Pages of its program, which are many in an
-/// unoptimised build, are not counted.
+/// The peak resident memory of a process, in bytes. Pages of its executable, of which unoptimised builds have many, are
+/// not counted.
 fn peak(child: &mut Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
@@ -148,7 +148,7 @@ fn peak(child: &mut Child) -> u64 {
     most
 }
 
-/// The peak of a join of a table with itself, in bytes; `None` where the format does not hold its types.
+/// The peak memory of a join of a table with itself, in bytes; `None` if the format does not support its types.
 fn measured(folder: &Folder, format: &str, limit: u64) -> Option<u64> {
     let arguments = format!("join t.arrow t.arrow --on k -o out.{format} --memory {limit} --device cpu --threads 2 -q");
     let mut command = folder.command(&arguments);
@@ -167,14 +167,14 @@ const MB: u64 = 1_000_000;
 
 #[test]
 #[cfg(target_os = "linux")]
-fn no_more_memory_is_taken_than_the_limit_and_60_mb() {
+fn memory_stays_below_the_limit_plus_60_mb() {
     check(&[("texts of 1 MB", "parquet"), ("a dictionary of texts of 1 MB", "arrow")]);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 #[ignore = "slow: further types and formats; CI runs it"]
-fn columns_of_any_type_take_no_more_than_the_limit_and_60_mb() {
+fn columns_of_any_type_stay_below_the_limit_plus_60_mb() {
     check(&[
         ("a number", "npy"),
         ("400 numbers", "parquet"),
@@ -187,7 +187,7 @@ fn columns_of_any_type_take_no_more_than_the_limit_and_60_mb() {
 fn check(shapes: &[(&str, &str)]) {
     let folder = Folder::new();
     let limit = 64 << 20;
-    // More than fits, so that both tables and the result go to temporary files.
+    // More rows than fit, so that both tables and the result are spilled.
     for &(name, format) in shapes {
         let shape = SHAPES.iter().find(|shape| shape.name == name).expect("a shape");
         write(&folder, shape, 28 << 20);
@@ -196,26 +196,26 @@ fn check(shapes: &[(&str, &str)]) {
     }
 }
 
-/// A file of 4 MB whose one batch has 250 MB once its dictionary is expanded.
+/// A file of 4 MB with one batch, which takes 250 MB once its dictionary is expanded.
 #[test]
 #[cfg(target_os = "linux")]
-fn dictionaries_of_long_texts_take_no_more_than_the_limit_and_60_mb() {
+fn dictionaries_of_long_texts_stay_below_the_limit_plus_60_mb() {
     let (folder, limit) = (Folder::new(), 64 << 20);
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..240));
     let batch = RecordBatch::try_from_iter([("k", keys), ("t", dictionary(0..240, 4, 1 << 20))]);
     let batch = batch.expect("columns of one length");
-    let file = File::create(folder.path("t.arrow")).expect("works in a folder of its own");
+    let file = File::create(folder.path("t.arrow")).expect("the temporary folder is usable");
     let writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema());
-    let mut writer = writer.expect("works in a folder of its own");
-    writer.write(&batch).and_then(|()| writer.finish()).expect("works in a folder of its own");
+    let mut writer = writer.expect("the temporary folder is usable");
+    writer.write(&batch).and_then(|()| writer.finish()).expect("the temporary folder is usable");
     let most = measured(&folder, "parquet", limit).expect("types of the format");
     assert!(most <= limit + 60 * MB, "{} MB of {} MB", most / MB, limit / MB);
 }
 
-/// Files of some kB that become one line of 300 MB: a text, or fields without a value.
+/// Compressed files of a few kB that expand to one line of 300 MB: one text, or empty fields.
 #[test]
 #[cfg(target_os = "linux")]
-fn lines_without_an_end_take_no_more_than_the_limit_and_60_mb() {
+fn endless_lines_stay_below_the_limit_plus_60_mb() {
     let (folder, limit) = (Folder::new(), 64 << 20);
     for byte in [b'x', b','] {
         let text = b"a,b\n1,2\n".chain(std::io::repeat(byte).take(300 * MB));
@@ -233,7 +233,7 @@ fn lines_without_an_end_take_no_more_than_the_limit_and_60_mb() {
     }
 }
 
-/// The table of docs/performance/limited.md.
+/// Prints the table in docs/performance/limited.md.
 #[test]
 #[cfg(target_os = "linux")]
 fn peaks_of_all_shapes_and_formats() {
@@ -263,7 +263,7 @@ fn peaks_of_all_shapes_and_formats() {
     assert!(above.is_empty(), "above the limit and 60 MB: {above:?}");
 }
 
-/// A few shapes under 1 GiB, the greatest limit of the promise; each takes minutes.
+/// A few shapes with 1 GiB, the largest documented limit; each takes minutes.
 #[test]
 #[cfg(target_os = "linux")]
 fn peaks_of_large_tables() {

@@ -1,11 +1,11 @@
-//! `build --columns` and `join --with`: the right side of joins in a file.
+//! `build --columns` and `join --with`: right sides of joins that are stored in files.
 
 use std::fs;
 
 use crate::folder::{Folder, devices};
 use crate::query;
 
-/// With a city without a name.
+/// Tables in which one city has no name.
 fn folder() -> Folder {
     let folder = query::folder();
     folder.file("cities.csv", format!("{},none,5\n", query::CITIES));
@@ -13,7 +13,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn the_keys_of_the_file_are_those_by_default() {
+fn the_keys_of_the_file_are_the_default() {
     let folder = folder();
     folder.ok("build cities.csv --key age --columns town -o ages.koel -q");
     folder.file("ages.csv", "n,age\n1,2\n2,9\n3,5\n4,2\n");
@@ -22,7 +22,7 @@ fn the_keys_of_the_file_are_those_by_default() {
     folder.refused("join people.csv --with ages.koel --columns nothing", "nothing");
     folder.refused("join cities.csv ages.csv --columns n", "--columns is for tables of named columns");
     folder.refused("join cities.csv ages.csv --suffix _2", "--suffix is for tables of named columns");
-    // A left side without rows, or without values, has keys of any type.
+    // The keys of a left side without rows, or without values, match any type.
     folder.file("header.csv", "age,n\n");
     folder.file("nulls.csv", "age,n\n,1\n,2\n");
     for how in ["inner", "left", "semi", "anti"] {
@@ -47,7 +47,7 @@ fn advice_on_types_of_keys_works() {
 }
 
 #[test]
-fn info_shows_what_is_in_the_file() {
+fn info_describes_files_of_prepared_sides() {
     let folder = folder();
     let built = folder.json("build cities.csv --key age --columns town -o ages.koel --json");
     let info = folder.json("info ages.koel --json");
@@ -98,9 +98,9 @@ fn joins_with_a_file_equal_joins_with_the_table() {
     }
 }
 
-/// A file that one device wrote has the bytes of the CPU's, and the CPU joins with it while it is mapped.
+/// Every device writes the same file as the CPU, and the CPU joins with the mapped file.
 #[test]
-fn a_file_of_each_device_is_mapped_by_the_cpu() {
+fn the_cpu_maps_files_of_every_device() {
     let folder = Folder::new();
     let right = |row: u32| format!("{},text {},{row}\n", row * row % 30_011, row % 911);
     let left = |row: u32| format!("{row},{}\n", row * 7 % 40_009);

@@ -1,11 +1,11 @@
-//! What a terminal shows while a command works: what is done, of how much, and how fast.
+//! Progress on a terminal: the part that is done, the total and the rate.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::folder::Folder;
 
-/// Everything that the command writes to a terminal; nothing where no terminal can be had.
+/// Everything that the command writes to a terminal; `None` without `script`, which provides the terminal.
 fn on_terminal(folder: &Folder, arguments: &str) -> Option<String> {
     let mut command = Command::new("script");
     command.args(["-qec", &format!("'{}' {arguments}", crate::PROGRAM), "/dev/null"]).current_dir(folder.path(""));
@@ -20,7 +20,7 @@ fn on_terminal(folder: &Folder, arguments: &str) -> Option<String> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_line_says_what_is_done_of_how_much_and_how_fast() {
+fn progress_shows_the_part_done_the_total_and_the_rate() {
     let folder = Folder::new();
     folder.million_pairs("pairs.csv");
     for (arguments, parts) in [

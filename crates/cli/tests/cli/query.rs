@@ -1,4 +1,4 @@
-//! `join --on`, `groupby --by`, `unique --on`, `isin`: tables of named columns, and what they refuse.
+//! `join --on`, `groupby --by`, `unique --on`, `isin`: queries of named columns, and their errors.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn joins_of_every_kind_have_their_columns_and_order() {
             assert_eq!(found, expected, "{options} on {device}");
         }
     }
-    // Nulls have no partner, unless they are said to be equal.
+    // Nulls match nothing, unless `--nulls-equal` is given.
     folder.file("null.csv", "city,zone\n,none\n");
     assert_eq!(folder.ok("join people.csv null.csv --on city -q"), "name,city,age,zone\n");
     assert_eq!(folder.ok("join people.csv null.csv --on city --nulls-equal"), "name,city,age,zone\nMax,,41,none\n");
@@ -50,7 +50,7 @@ fn joins_of_every_kind_have_their_columns_and_order() {
 }
 
 #[test]
-fn keys_of_two_types_are_two_columns() {
+fn keys_of_different_types_are_two_columns() {
     let folder = folder();
     folder.file("a.csv", "k,x\n1,a\n5,b\n");
     folder.file("b.csv", "k,y\n5,c\n18446744073709551615,d\n");
@@ -84,7 +84,7 @@ fn groups_and_distinct_rows_are_reported() {
 }
 
 #[test]
-fn every_format_goes_in_and_out() {
+fn every_format_is_read_and_written() {
     let folder = folder();
     let mut formats = vec!["arrow", "arrows", "csv", "csv.gz", "csv.zst", "tsv"];
     formats.extend(cfg!(feature = "parquet").then_some("parquet"));
@@ -105,7 +105,7 @@ fn every_format_goes_in_and_out() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
+fn invalid_queries_are_refused_by_name_and_leave_no_files() {
     let folder = folder();
     folder.ok("convert people.csv people.arrow");
     folder.file("old.csv", "old");
@@ -163,14 +163,14 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
         ("join - - --on a", "only one of the files can be stdin"),
     ]);
     assert_eq!(folder.text("old.csv"), "old");
-    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), before, "something was left behind");
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), before, "no new files");
 }
 
 #[test]
-fn the_words_of_sql_are_known() {
+fn the_terms_of_sql_are_accepted() {
     let folder = Folder::new();
     folder.file("s.csv", "city,price\nOslo,3\nOslo,4\nBern,4\n");
-    // Spaces may follow commas, and each option has the name that it has in other commands.
+    // Spaces may follow commas, and `--on` and `--by` are synonyms.
     let mut spaced = folder.command("groupby s.csv --on city --agg");
     let spaced = spaced.arg("count, sum:price").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&spaced.stdout), "city,count,price_sum\nOslo,2,7\nBern,1,4\n");
@@ -185,5 +185,5 @@ fn the_words_of_sql_are_known() {
         assert_eq!(joined, "city,price\nOslo,3\nOslo,4\nBern,4\nRome,\n");
         assert_eq!(folder.ok(&format!("join s.csv c.csv --on city --how full {memory}")), joined);
     }
-    assert!(!folder.ok("join --help").contains("full, outer"), "an alias is not one more kind");
+    assert!(!folder.ok("join --help").contains("full, outer"), "the help does not list aliases");
 }

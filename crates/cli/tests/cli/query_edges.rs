@@ -1,5 +1,5 @@
-//! Tables of named columns that are seldom so: columns without values, dictionaries that do not go into one, types of
-//! all kinds as text, readers that leave, and options that would be passed over.
+//! Rare cases of tables of named columns: columns without values, dictionaries that cannot be merged, the text of all
+//! types, closed pipes, and options that would have no effect.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -25,7 +25,7 @@ fn arrow(folder: &Folder, name: &str, fields: Vec<Field>, batches: Vec<Vec<Array
 }
 
 #[test]
-fn columns_without_values_are_of_any_type() {
+fn columns_without_values_match_any_type() {
     let folder = Folder::new();
     folder.file("a.csv", "k,x\n1,a\n,b\n");
     folder.file("none.csv", "k,y\n");
@@ -39,7 +39,7 @@ fn columns_without_values_are_of_any_type() {
         assert_eq!(ok("join null.csv a.csv --on k --how full"), "k,y,x\n,c,\n1,,a\n,,b\n");
         assert_eq!(ok("join null.csv none.csv --on k=y --how full"), "k,y,k_right\n,c,\n");
     }
-    // The key that comes out has the type of the side that has one.
+    // The key column of the result has the type of the side that has values.
     folder.ok("join null.csv a.csv --on k --how full -o j.arrow");
     let reader = FileReader::try_new(File::open(folder.path("j.arrow")).unwrap(), None).unwrap();
     assert_eq!(*reader.schema().field(0).data_type(), DataType::Int64);
@@ -68,7 +68,7 @@ fn types_from_files_are_kept_without_values() {
 }
 
 #[test]
-fn rows_that_are_dropped_are_not_written() {
+fn buffers_of_dropped_rows_are_not_written() {
     let folder = Folder::new();
     let texts: Vec<String> = (0..50_000).map(|i| format!("a text of more than twelve bytes, number {i}")).collect();
     let views: ArrayRef = Arc::new(StringViewArray::from_iter_values(&texts));
@@ -88,7 +88,7 @@ fn rows_that_are_dropped_are_not_written() {
 }
 
 #[test]
-fn types_that_do_not_match_are_reported_with_the_option_that_helps() {
+fn errors_for_mismatched_types_name_an_option() {
     let folder = Folder::new();
     folder.file("text.csv", "k,x\n007,a\n8,b\n");
     folder.file("whole.csv", "k,y\n7,c\n8,d\n");
@@ -118,7 +118,7 @@ fn types_that_do_not_match_are_reported_with_the_option_that_helps() {
 }
 
 #[test]
-fn keys_of_two_types_are_compared_by_value() {
+fn keys_of_different_types_are_compared_by_value() {
     let folder = Folder::new();
     let of = |name: &str, column: ArrayRef| {
         let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(0..column.len() as i64));
@@ -159,14 +159,14 @@ fn the_sum_of_booleans_counts_those_that_are_true() {
     }
 }
 
-/// Texts from one number on, as a dictionary with keys of 8 bits.
+/// These numbers as text, in a dictionary array with 8-bit keys.
 fn dictionary(numbers: std::ops::Range<i32>) -> ArrayRef {
     let texts: Vec<_> = numbers.map(|i| i.to_string()).collect();
     Arc::new(texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int8Type>>())
 }
 
 #[test]
-fn dictionaries_that_do_not_go_into_one_are_joined_as_text() {
+fn dictionaries_that_cannot_be_merged_are_joined_as_text() {
     let folder = Folder::new();
     let field = || Field::new("k", dictionary(0..1).data_type().clone(), true);
     arrow(&folder, "a.arrow", vec![field()], vec![vec![dictionary(0..100)]]);
@@ -176,12 +176,12 @@ fn dictionaries_that_do_not_go_into_one_are_joined_as_text() {
         folder.ok(&format!("join a.arrow b.arrow --on k --how full -o j.{format}"));
         assert_eq!(folder.ok(&format!("convert j.{format} -")), format!("k\n{all}"), "{format}");
     }
-    // One side alone keeps its dictionary.
+    // A column from one side only keeps its dictionary.
     folder.ok("join a.arrow b.arrow --on k --how left -o left.arrow");
     let reader = FileReader::try_new(File::open(folder.path("left.arrow")).unwrap(), None).unwrap();
     assert_eq!(reader.schema().field(0).data_type(), dictionary(0..1).data_type());
 
-    // A file whose batches have a dictionary each, as a stream may.
+    // A stream whose batches have different dictionaries.
     let schema = Arc::new(Schema::new(vec![field()]));
     let file = File::create(folder.path("two.arrows")).unwrap();
     let mut writer = arrow_ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
@@ -195,7 +195,7 @@ fn dictionaries_that_do_not_go_into_one_are_joined_as_text() {
     assert_eq!(folder.ok("convert u.arrow -"), format!("k\n{both}"));
 }
 
-/// An Arrow file has one dictionary per column, also if batches of the result have only nulls.
+/// An Arrow file has one dictionary per column, even if batches of the result contain only nulls.
 #[test]
 fn columns_of_dictionaries_remain_dictionaries_in_every_join() {
     const ROWS: i64 = 150_000;
@@ -254,7 +254,7 @@ fn values_in_dictionaries_are_aggregated() {
         let groups = folder.ok(&format!("groupby a.arrow --by k --agg min:n,max:n,sum:n,first:n{memory}"));
         assert_eq!(groups, "k,n_min,n_max,n_sum,n_first\n0,7,7,7000,7\n1,5,5,5000,5\n2,9,9,9000,9\n", "{memory}");
     }
-    // Lists whose dictionaries together have too many values for one.
+    // Lists whose dictionaries have too many values to be merged.
     let list = |numbers: std::ops::Range<i32>| -> ArrayRef {
         let names = dictionary(numbers);
         let item = Arc::new(Field::new("item", names.data_type().clone(), true));
@@ -276,7 +276,7 @@ fn values_in_dictionaries_are_aggregated() {
 }
 
 #[test]
-fn every_plain_type_has_a_text_and_fields_keep_what_is_said_of_them() {
+fn every_plain_type_is_written_as_text_and_field_metadata_is_kept() {
     let folder = Folder::new();
     let decimal = Decimal256Array::from(vec![i256::from_i128(-12_345)]).with_precision_and_scale(50, 3).unwrap();
     let columns: Vec<(&str, ArrayRef, &str)> = vec![
@@ -313,7 +313,7 @@ fn half(value: f32) -> <arrow_array::types::Float16Type as ArrowPrimitiveType>::
 }
 
 #[test]
-fn a_reader_that_leaves_loses_no_numbers() {
+fn ids_are_written_even_if_stdout_is_closed() {
     let folder = Folder::new();
     folder.file("a.csv", format!("k\n{}", (0..300_000).map(|i| format!("{i}\n")).collect::<String>()));
     let mut child = folder
@@ -326,7 +326,7 @@ fn a_reader_that_leaves_loses_no_numbers() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(folder.text("ids.csv").lines().count(), 300_001);
-    // Where one of two files cannot be written, none is named.
+    // If one of two output files cannot be written, the other one is not replaced.
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("/dev/full", folder.path("full.csv")).unwrap();
@@ -349,7 +349,7 @@ fn hostile_sizes_are_refused_or_read_within_memory() {
 }
 
 #[test]
-fn options_and_names_that_would_be_passed_over_are_refused() {
+fn options_without_effect_and_duplicate_names_are_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,k_right,isin\n1,2,3\n");
     folder.file("b.csv", "k,isin\n1,5\n");
@@ -377,7 +377,7 @@ fn options_and_names_that_would_be_passed_over_are_refused() {
     folder.refused("isin a.csv b.csv --on k --columns k,isin", "has a column `isin` already");
     // Columns that are not selected may share a name.
     assert_eq!(folder.ok("join a.csv b.csv --on isin --how right --columns k"), "k\n\n");
-    // The name of a right key whose type may differ is a left column's as well.
+    // Right keys, whose type may differ, would be called `k_right`, which is also the name of a left column.
     assert_eq!(folder.ok("join a.csv b.csv --on k --how full --columns k_right,k"), "k_right,k\n2,1\n");
     folder.file("c.tsv", "k\tx\n1\ta,b\n");
     folder.ok("convert c.tsv d.tsv.zst");

@@ -1,5 +1,5 @@
-//! The `koel` command on sets, compacting and multivalue tables, joins, groups and distinct keys: each against plain
-//! maps and loops, from text and from arrays, to text and to arrays, and the same on every device.
+//! Sets, compacting tables, multivalue tables, joins, groups and distinct keys compared with maps and nested loops,
+//! from and to text and arrays, on every device.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -26,7 +26,7 @@ fn values(rows: &[Row]) -> BTreeMap<u32, Vec<u32>> {
 }
 
 #[test]
-fn sets_know_their_keys() {
+fn sets_report_which_keys_they_contain() {
     let folder = Folder::new();
     let rows = rows(2000, 1);
     let keys = ascending(keys(&rows));
@@ -48,7 +48,7 @@ fn sets_know_their_keys() {
     }
     folder.ok("lookup t.koel q.csv -o found.parquet --device cpu");
     let known = folder.ok("convert found.parquet -").replace(",true", ",1").replace(",false", ",0");
-    assert_eq!(known, expected.text(","), "other formats have booleans");
+    assert_eq!(known, expected.text(","), "formats other than CSV and .npy have booleans");
     let info = folder.json("info t.koel --json");
     assert_eq!((&info["table"], info["pairs"].as_u64()), (&"set".into(), Some(keys.len() as u64)));
     assert!(folder.ok("info t.koel").contains("table     set"));
@@ -82,17 +82,17 @@ fn compacting_tables_number_their_keys() {
     }
     folder.ok("build a.csv -o first.koel --table compact --device cpu");
     folder.ok("build a.csv -o t.koel --table compact --ids first --device cpu");
-    assert!(folder.bytes("first.koel") == folder.bytes("t.koel"), "the default");
+    assert!(folder.bytes("first.koel") == folder.bytes("t.koel"), "the default order");
     assert_eq!(folder.json("info t.koel --json")["table"], "compact");
 }
 
 #[test]
-fn multivalue_tables_give_all_values_in_the_order_of_rows() {
+fn multivalue_tables_return_all_values_in_row_order() {
     let folder = Folder::new();
     let rows = rows(2000, 3);
     let values = values(&rows);
     write(&folder, "a", &rows);
-    // Misses first, last and between; duplicate keys.
+    // Misses at the start, at the end and in between, and duplicate queries.
     let absent: Vec<u32> = (1..).filter(|key| !values.contains_key(key)).take(5).collect();
     let mut queried = vec![absent[0], absent[1]];
     queried.extend(values.keys().flat_map(|&key| [key, absent[2], key]));
@@ -139,7 +139,7 @@ fn values_are_retrieved_in_pieces() {
     let all = 3000;
     write(&folder, "a", &(0..all).map(|i| (7, i)).collect::<Vec<_>>());
     folder.ok("build a.npy -o t.koel --table multi --device cpu");
-    // 1.2 million values, of which a piece ends within a run, and misses on both sides of each run.
+    // 1.2 million values; a piece ends within a run, and misses surround each run.
     let queried: Vec<Row> = (0..400).flat_map(|i| [(7, i), (8, i)]).collect();
     write(&folder, "q", &queried);
     let said = folder.ok("lookup t.koel q.csv --device cpu");
@@ -168,10 +168,10 @@ fn joined(left: &[Row], right: &[Row], how: &str, numbers: bool) -> Expected {
 }
 
 #[test]
-fn joins_are_those_of_two_loops() {
+fn joins_match_nested_loops() {
     let folder = Folder::new();
     let (mut left, mut right) = (rows(300, 4), rows(200, 5));
-    // Keys that the other side has not.
+    // Each side has keys that the other does not have.
     left.retain(|row| row.0 % 5 != 1);
     right.retain(|row| row.0 % 5 != 2);
     write(&folder, "l", &left);
@@ -182,7 +182,7 @@ fn joins_are_those_of_two_loops() {
         for device in devices() {
             by_value.check(&folder, &format!("join l.csv r.npy --how {how} --device {device}"));
             by_row.check(&folder, &format!("join l.npy r.csv --rows --how {how} --device {device}"));
-            // Keys alone have the numbers of their rows as values.
+            // If a file has only keys, row numbers are the values.
             let arguments = format!("join l_keys.npy r_keys.csv --how {how} --device {device}");
             assert_eq!(folder.ok(&arguments), by_row.text(","), "koel {arguments}");
         }
@@ -190,14 +190,14 @@ fn joins_are_those_of_two_loops() {
     assert_eq!(folder.ok("join l.csv r.csv"), joined(&left, &right, "inner", false).text(","), "the defaults");
     let with_threads = "join l.csv r.csv --threads 1 --device cpu";
     assert_eq!(folder.ok(with_threads), joined(&left, &right, "inner", false).text(","));
-    // Formats with nulls have them in place of flags.
+    // Formats that support nulls have nulls instead of flags.
     let full = "join l.csv r.csv --how full --device cpu";
     folder.ok(&format!("{full} -o full.parquet"));
     assert_eq!(folder.ok("convert full.parquet -"), folder.ok(full));
 }
 
 #[test]
-fn joins_with_nothing_are_empty() {
+fn joins_with_an_empty_side_match_nested_loops() {
     let folder = Folder::new();
     let rows = rows(10, 6);
     write(&folder, "a", &rows);
@@ -243,7 +243,7 @@ fn long_joins_are_written_in_pieces() {
 }
 
 #[test]
-fn groups_are_those_of_a_plain_map() {
+fn groups_match_a_map() {
     let folder = Folder::new();
     let rows = rows(3000, 7);
     write(&folder, "a", &rows);
@@ -311,7 +311,7 @@ fn distinct_keys_are_listed_counted_and_numbered() {
             assert_eq!(folder.text("inverse.csv"), inverse.text(","));
         }
     }
-    // What was written can be read again.
+    // The output can be read as an input.
     folder.ok("unique a.csv -o keys.npy --device cpu");
     assert_eq!(folder.ok("unique keys.npy --device cpu"), folder.ok("unique a.csv --device cpu"));
     let summary = folder.json("unique a.csv -o out.csv --json --device cpu");
@@ -328,7 +328,7 @@ fn kmers_are_counted_and_joined() {
     // AC = 1, CG = 6, GA = 8
     assert_eq!(folder.ok("unique g.fa --kmer 2 --counts --device cpu"), "key,count\n1,2\n6,2\n8,1\n");
     assert_eq!(folder.ok("join reads.fa g.fa --kmer 2 --device cpu"), "key,left,right\n6,0,1\n6,0,4\n8,1,2\n");
-    // The other side may be no FASTA file; if neither is one, there are no k-mers.
+    // One side may be a file of numbers; --kmer is refused if neither side is FASTA.
     folder.file("known.csv", "8,77\n");
     assert_eq!(folder.ok("join known.csv g.fa --kmer 2 --device cpu"), "key,left,right\n8,77,2\n");
     folder.refused("join known.csv known.csv --kmer 2 --device cpu", "--kmer");
@@ -337,7 +337,7 @@ fn kmers_are_counted_and_joined() {
 }
 
 #[test]
-fn structures_take_other_schemes() {
+fn structures_support_other_schemes() {
     let folder = Folder::new();
     let rows: Vec<Row> = rows(500, 9).into_iter().map(|(key, value)| (key, value >> 4)).collect();
     write(&folder, "a", &rows);

@@ -1,4 +1,4 @@
-//! FASTA and FASTQ: packed, several, of both strands; k-mers as letters, and places as records.
+//! FASTA and FASTQ: compressed files, several files, both strands, k-mers as letters, and positions as records.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::folder::{Folder, array, stderr};
 
-/// What gzip makes of some bytes.
+/// Compresses bytes with gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writer.write_all(bytes).and_then(|()| writer.finish()).unwrap()
 }
 
 #[test]
-fn files_that_gzip_packed_are_read_from_files_and_from_pipes() {
+fn gzip_is_read_from_files_and_from_pipes() {
     let folder = Folder::new();
     let reads = b"@r x\nACGT\n+\n@+II\n@s\nNACG\n+\nIIII\n";
     folder.file("r.fq", reads);
@@ -34,7 +34,7 @@ fn files_that_gzip_packed_are_read_from_files_and_from_pipes() {
     assert_eq!(folder.ok("unique t.npy.gz --device cpu"), "key\n-5\n7\n");
 }
 
-/// Whatever comes before the damage, no output looks complete.
+/// Wherever the damage is, no output looks complete.
 #[test]
 fn damaged_gzip_leaves_no_output() {
     let folder = Folder::new();
@@ -62,7 +62,7 @@ fn damaged_gzip_leaves_no_output() {
 #[test]
 fn both_strands_are_equal_if_requested() {
     let folder = Folder::new();
-    // AAAC = 1 is the lesser of it and GTTT = 191; ACGT = 27 is its own other strand.
+    // AAAC = 1 is smaller than its reverse complement GTTT = 191; ACGT = 27 equals its reverse complement.
     folder.file("g.fa", ">g\nGTTTNACGT\n");
     folder.file("q.fq", "@q\nAAAC\n+\nIIII\n");
     folder.file("q.csv", "GTTT\nAAAC\n1\n191\nACGT\n");
@@ -114,7 +114,7 @@ fn several_files_are_read_as_one() {
     folder.ok("build a.fa b.fq.gz --kmer 3 --table multi -o t.koel --device cpu");
     assert_eq!(folder.ok("lookup t.koel a.fa b.fq.gz --device cpu"), "key,value\n6,0\n6,5\n27,1\n6,0\n6,5\n");
     let several = folder.koel("unique a.fa short.fa --kmer 3 --device cpu");
-    assert!(several.status.success(), "a file without a key is none if others have some: {}", stderr(&several));
+    assert!(several.status.success(), "files without a key are accepted if another file has one: {}", stderr(&several));
     folder.refused(
         "unique short.fa short.fa --kmer 3",
         "short.fa and 1 more file: no key: the longest run of A, C, G, T and U has 2",
@@ -125,18 +125,18 @@ fn several_files_are_read_as_one() {
     folder.refused("unique c.csv d.csv -o d.csv", "-o d.csv is the input d.csv");
     std::fs::hard_link(folder.path("d.csv"), folder.path("d.koel")).unwrap();
     folder.refused("build c.csv d.csv -o d.koel", "-o d.koel is the input d.csv");
-    // Arrays of two types: the user says which holds both.
+    // Arrays of two types need an option that names a common type.
     folder.file("u.npy", array("<u4", "(2,)", &[7, 8]));
     folder.file("i.npy", array("<i8", "(2,)", &[-7, 8]));
     folder.refused("unique u.npy i.npy -o o.csv", "i.npy: its keys are i64, and those of the files before it u32");
     assert_eq!(folder.ok("unique u.npy i.npy --keys i64 --device cpu"), "key\n7\n8\n-7\n");
-    // Values of pairs do not matter where keys alone are wanted.
+    // Values are ignored if only keys are needed.
     folder.file("p.npy", array("<u4", "(1, 2)", &[9, 1]));
     assert_eq!(folder.ok("unique u.npy p.npy --device cpu"), "key\n7\n8\n9\n");
 }
 
 #[test]
-fn kmers_are_written_as_letters() {
+fn kmers_can_be_written_as_letters() {
     let folder = Folder::new();
     folder.file("g.fa", ">g\nACGTA\n");
     folder.file("n.csv", "27,1\n");
@@ -165,7 +165,7 @@ fn kmers_are_written_as_letters() {
 }
 
 #[test]
-fn rare_keys_are_left_out() {
+fn rare_keys_are_dropped() {
     let folder = Folder::new();
     folder.file("k.csv", "7,1\n8,2\n7,3\n9,4\n8,5\n7,6\n");
     for (arguments, expected) in [

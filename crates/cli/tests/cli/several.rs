@@ -1,8 +1,8 @@
-//! Several files that are read as one table, names with commas, null values and quotes in text.
+//! Several files that are read as one table, column names with commas, null values, and quotes in text.
 
 use crate::folder::{Folder, stderr};
 
-/// Runs the command with arguments that contain blanks; its stdout.
+/// Runs the command, whose arguments may contain blanks, and returns its stdout.
 fn ok(folder: &Folder, arguments: &[&str]) -> String {
     let output = folder.command("").args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
@@ -15,14 +15,14 @@ fn refused(folder: &Folder, arguments: &[&str], part: &str) {
     assert!(output.status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
 }
 
-/// With a limit or without, the rows are the same.
+/// The rows are the same with and without a limit.
 const MEMORY: [&[&str]; 2] = [&[], &["--memory", "64Mi"]];
 
 #[test]
 fn files_with_the_same_columns_are_one_table() {
     let folder = Folder::new();
     folder.file("a.csv", "id,price,city\n1,2,Oslo\n2,,Bern\n");
-    // Another order of columns, and fields that only a wider type fits.
+    // Another order of columns, and fields that need a wider type.
     folder.file("b.csv", "city,id,price\nOslo,3,0.5\nRome,1,1\n");
     folder.file("keys.csv", "town\nOslo\n");
     folder.file("none.csv", "id,price,city\n");
@@ -88,7 +88,7 @@ fn files_with_other_columns_are_refused_by_name() {
         let counts = ok(&folder, &[&["groupby", "a.parquet", "text.parquet", "--by", "id"], memory].concat());
         assert_eq!(counts, "id,count\n1,2\n");
     }
-    // A list of files of which the last was not meant as an output.
+    // An existing file at the end of the list is not overwritten.
     refused(&folder, &["convert", "a.csv", "less.csv", "more.csv"], "more.csv exists already");
     assert_eq!(folder.text("more.csv"), "id,price,day\n1,2,3\n");
     refused(&folder, &["convert", "a.csv", "more.csv", "new.csv"], "a.csv has no column `day`");
@@ -96,7 +96,7 @@ fn files_with_other_columns_are_refused_by_name() {
 }
 
 #[test]
-fn names_with_commas_are_written_in_quotes() {
+fn names_with_commas_are_given_in_quotes() {
     let folder = Folder::new();
     folder.file(
         "n.csv",
@@ -107,7 +107,7 @@ fn names_with_commas_are_written_in_quotes() {
         let run = |arguments: &[&str]| ok(&folder, &[arguments, memory].concat());
         let counts = run(&["groupby", "n.csv", "--by", name, "--agg", "sum:\"x:y\",\"a, b\"=max:\"5\"\" pipe\""]);
         assert_eq!(counts, "\"last, first\",x:y_sum,\"a, b\"\n\"Doe, J\",8,5\n\"Roe, K\",5,4\n");
-        // The option once more is one more column.
+        // An option that is given twice selects two columns.
         let found = run(&["unique", "n.csv", "--on", name, "--on", "a=b", "--columns", "x:y", "--columns", name]);
         assert_eq!(found, "x:y,\"last, first\"\n2,\"Doe, J\"\n5,\"Roe, K\"\n6,\"Doe, J\"\n");
         let joined = run(&["join", "n.csv", "n.csv", "--on", "\"a=b\"", "--on", name, "--columns", "x:y_right"]);
@@ -127,7 +127,7 @@ fn names_with_commas_are_written_in_quotes() {
 }
 
 #[test]
-fn quotes_can_be_text_like_any_other() {
+fn quotes_can_be_read_as_text() {
     let folder = Folder::new();
     folder.file("q.tsv", "id\tname\n1\t\"Giliap\n2\tfoo\n3\tbar\"\n4\tbaz\n");
     for memory in MEMORY {
@@ -157,9 +157,9 @@ fn spaces_may_follow_quotes() {
     }
 }
 
-/// Rows without names do not take `--quote`.
+/// `--quote` does not apply to unnamed columns.
 #[test]
-fn quotes_of_rows_without_names_are_refused_without_advice_that_does_not_help() {
+fn errors_for_quotes_in_unnamed_columns_do_not_advise_quote_none() {
     let folder = Folder::new();
     for (text, part) in
         [("1\n\"2\n", "never closed: close it"), ("1\n\"2\"x\n", "closing quote: write quotes in quotes twice")]
@@ -178,7 +178,7 @@ fn null_texts_are_nulls() {
     let nulls = ["--null-value", "NULL", "--null-value", "NA", "--null-value", "-999"];
     for memory in MEMORY {
         let run = |arguments: &[&str]| ok(&folder, &[arguments, &nulls, memory].concat());
-        // In quotes they are text, as an empty field in quotes is.
+        // In quotes they are text, like an empty field in quotes.
         assert_eq!(run(&["groupby", "n.csv", "--by", "NA", "--agg", "count:v"]), "NA,v_count\n1,1\n,0\nNA,1\n");
         folder.file("w.csv", "k,v\n1,5\n1,NULL\n2,-999\n2,-1\n");
         assert_eq!(
@@ -191,7 +191,7 @@ fn null_texts_are_nulls() {
         assert_eq!(typed, "k,v_max\n1,5\n2,-1\n");
     }
     refused(&folder, &["groupby", "w.csv", "--by", "k", "--agg", "max:v", "--types", "v=int32"], "give --null-value");
-    // Tables of keys and values read named columns likewise.
+    // `build` reads named columns in the same way.
     ok(&folder, &["build", "w.csv", "--key", "v", "--skip-nulls", "--null-value", "NULL", "-o", "t.koel"]);
     refused(
         &folder,

@@ -1,10 +1,11 @@
-//! Tables in shards: built on whatever devices they are one file, byte for byte, and have the answers of one table.
+//! Tables in shards: their files do not depend on the devices that build them, and their answers are those of one
+//! table.
 
 use serde_json::Value;
 
 use crate::folder::{Folder, devices, full, npy, stderr};
 
-/// Each device, the CPU twice, and, where there are several, all of them in two orders.
+/// Lists of devices: each device, the CPU twice, and all devices, if there are several, in two orders.
 fn places() -> Vec<String> {
     let mut places = devices();
     let mut all = places.clone();
@@ -17,7 +18,7 @@ fn places() -> Vec<String> {
     places
 }
 
-/// Every second place, from the first or the second one in turn.
+/// Every second list of devices: those with even or odd positions, in turn.
 fn half_of_places(turn: usize) -> Vec<String> {
     places()
         .into_iter()
@@ -31,7 +32,7 @@ fn key(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b9)
 }
 
-/// `pairs.csv` with `rows` rows, and `queries.csv` with some of their keys and others.
+/// Writes `pairs.csv` with `rows` rows, and `queries.csv` with some of their keys and with absent keys.
 fn pairs(folder: &Folder, rows: u32) {
     folder.file("pairs.csv", (0..rows).map(|i| format!("{},{i}\n", key(i))).collect::<String>());
     folder.file(
@@ -41,7 +42,7 @@ fn pairs(folder: &Folder, rows: u32) {
 }
 
 #[test]
-fn a_table_is_one_file_on_whatever_devices() {
+fn files_do_not_depend_on_the_devices() {
     let folder = Folder::new();
     pairs(&folder, 20_000);
     for (scheme, load) in
@@ -64,7 +65,7 @@ fn a_table_is_one_file_on_whatever_devices() {
 }
 
 #[test]
-fn lookups_are_those_of_one_table() {
+fn lookups_match_those_of_one_table() {
     let folder = Folder::new();
     pairs(&folder, 5000);
     for (turn, widths) in [
@@ -82,7 +83,7 @@ fn lookups_are_those_of_one_table() {
         folder.ok(array);
         assert!(text.lines().count() == 5001 && text.contains(&format!("{},1\n", key(1))));
         for place in half_of_places(turn) {
-            // A table in shards goes to these devices, and any other to each of them.
+            // A table in shards is split over these devices, and any other table is replicated on them.
             for table in ["shards", "one"] {
                 assert_eq!(
                     folder.ok(&format!("lookup {table}.koel queries.csv --device {place}")),
@@ -99,13 +100,13 @@ fn lookups_are_those_of_one_table() {
 }
 
 #[test]
-fn sets_and_lists_in_shards_are_one_file_and_have_the_answers_of_one() {
+fn sets_and_lists_in_shards_match_those_of_one_table() {
     check_sets_and_lists(&[("set", ""), ("multi", "--keys u64 --values u64")]);
 }
 
 #[test]
 #[ignore = "slow: other widths, and signposts; CI runs it"]
-fn sets_and_lists_of_any_width_are_one_file() {
+fn sets_and_lists_of_any_width_match_those_of_one_table() {
     check_sets_and_lists(&[
         ("set", "--keys u64"),
         ("set", "--scheme signpost"),
@@ -116,7 +117,7 @@ fn sets_and_lists_of_any_width_are_one_file() {
 
 fn check_sets_and_lists(tables: &[(&str, &str)]) {
     let folder = Folder::new();
-    // Keys come one to four times.
+    // Keys occur one to four times.
     let rows = (0..9000_u32).map(|i| format!("{},{i}\n", key(i % 4000 / (1 + i % 2))));
     folder.file("rows.csv", rows.collect::<String>());
     folder.file(
@@ -229,12 +230,12 @@ fn info_shows_all_shards() {
 
 #[test]
 #[ignore = "slow: 1 to 300 shards, also without rows; CI runs it"]
-fn parameters_that_differ_from_shard_to_shard_are_left_out() {
+fn parameters_that_differ_between_shards_are_omitted() {
     let folder = Folder::new();
     pairs(&folder, 4000);
     let built = folder.json("build pairs.csv -o t.koel --scheme signpost --load 0.97 --shards 9 --json");
     assert_eq!(built["parameters"]["slots"], folder.json("info t.koel --json")["parameters"]["slots"]);
-    // None and one shard are tables as well.
+    // Tables without rows, and with one shard.
     folder.file("none.csv", "");
     for (rows, shards) in [("none", 3), ("none", 1), ("pairs", 1), ("pairs", 300)] {
         folder.ok(&format!("build {rows}.csv -o t.koel --shards {shards}"));
@@ -244,7 +245,7 @@ fn parameters_that_differ_from_shard_to_shard_are_left_out() {
 }
 
 #[test]
-fn k_mers_and_duplicates_are_as_in_one_table() {
+fn kmers_and_duplicates_match_those_of_one_table() {
     let folder = Folder::new();
     folder.file("g.fa", ">g\nACGTTGCAACGGTTAACCGGATATCGCGTAC\n");
     folder.ok("build g.fa --kmer 9 -o shards.koel --shards 3 --duplicates last");
@@ -265,7 +266,7 @@ fn k_mers_and_duplicates_are_as_in_one_table() {
 }
 
 #[test]
-fn a_table_in_shards_goes_to_stdout_as_well() {
+fn tables_in_shards_are_written_to_stdout() {
     let folder = Folder::new();
     pairs(&folder, 100);
     folder.ok("build pairs.csv -o t.koel --shards 2");
@@ -275,7 +276,7 @@ fn a_table_in_shards_goes_to_stdout_as_well() {
 }
 
 #[test]
-fn what_cannot_be_in_shards_is_refused() {
+fn unsupported_uses_of_shards_are_refused() {
     let folder = Folder::new();
     pairs(&folder, 100);
     folder.refused(
@@ -298,7 +299,7 @@ fn what_cannot_be_in_shards_is_refused() {
         "t.koel: --mapped is for tables that are not in shards: omit it",
     );
     folder.refused("lookup t.koel queries.csv --count", "--count is for --table multi");
-    // Where there is no GPU, it is said so.
+    // Without a GPU, `gpus` is an error.
     let is_gpu = |device: &koel::backend::Listed| device.refused.is_none() && device.info.kind.name() == "gpu";
     if !koel::device::devices().iter().any(is_gpu) {
         folder.refused("build pairs.csv -o u.koel --shards 4 --device gpus", "no device for gpus");

@@ -1,4 +1,4 @@
-//! What is left of the `koel` command when it is ended from outside: the old file or the new one, whole.
+//! Signals: whenever the `koel` command is ended, its output is the complete old file or the complete new one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::folder::Folder;
 
-/// Numbers that POSIX fixes.
+/// Signals and their numbers, which POSIX defines.
 const SIGNALS: [(&str, i32); 4] = [("HUP", 1), ("INT", 2), ("TERM", 15), ("KILL", 9)];
 
-/// Those that the command does not inherit as ignored: `nohup` does that to HUP.
+/// The signals that are not ignored. The command inherits ignored ones; `nohup`, for example, ignores HUP.
 fn signals() -> Vec<(&'static str, i32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -21,12 +21,11 @@ fn signals() -> Vec<(&'static str, i32)> {
     let (left_out, kept) = SIGNALS.into_iter().partition(|(_, number)| ignored >> (number - 1) & 1 != 0);
     let left_out: Vec<(&str, i32)> = left_out;
     if !left_out.is_empty() {
-        let _ = writeln!(std::io::stderr(), "skipped: {left_out:?}: what runs the tests has them ignored");
+        let _ = writeln!(std::io::stderr(), "skipped: {left_out:?}: the process that runs the tests ignores them");
     }
     kept
 }
 
-/// Rows that are more than one buffer.
 fn rows(count: u32) -> String {
     (0..count).map(|key| format!("{key},{key}\n")).collect()
 }
@@ -45,7 +44,7 @@ fn parts(folder: &Folder) -> usize {
     part_names(folder).len()
 }
 
-/// Waits until something is so, for as long as a crowded machine may take.
+/// Waits until a condition holds. The timeout is long, for busy machines.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -54,14 +53,14 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A lookup in the middle of its output, which waits for more queries.
-fn held_lookup(folder: &Folder, output: &str) -> Child {
+/// A lookup that has written a part of its output and waits for more queries.
+fn unfinished_lookup(folder: &Folder, output: &str) -> Child {
     let before = part_names(folder);
     let mut command = folder.command(&format!("lookup t.koel - -o {output} --device cpu"));
     command.env("KOEL_UNNAMED_FILES", "off").stdin(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     child.stdin.as_mut().unwrap().write_all(rows(20_000).as_bytes()).unwrap();
-    until("the output is begun", || part_names(folder).iter().any(|name| !before.contains(name)));
+    until("the output exists", || part_names(folder).iter().any(|name| !before.contains(name)));
     child
 }
 
@@ -73,36 +72,36 @@ fn with_table() -> Folder {
 }
 
 #[test]
-fn signals_remove_what_is_half_written_and_end_the_process_as_they_should() {
+fn signals_remove_incomplete_files_and_end_the_process() {
     let folder = with_table();
     folder.file("out.csv", "old");
     for (signal, number) in signals() {
-        let mut child = held_lookup(&folder, "out.csv");
+        let mut child = unfinished_lookup(&folder, "out.csv");
         send(signal, &child);
         assert_eq!(child.wait().unwrap().signal(), Some(number), "{signal}");
         assert_eq!(folder.bytes("out.csv"), b"old");
         assert_eq!(parts(&folder), usize::from(signal == "KILL"), "{signal}");
     }
-    // What `kill -9` left goes with the next file; what is being written stays.
-    let mut living = held_lookup(&folder, "living.csv");
-    assert_eq!(parts(&folder), 1, "its own alone");
+    // The next output removes the part that `kill -9` left behind, but not parts that are being written.
+    let mut living = unfinished_lookup(&folder, "living.csv");
+    assert_eq!(parts(&folder), 1, "only its own part");
     folder.ok("build p.csv -o other.koel --device cpu");
-    assert_eq!(parts(&folder), 1, "it is not an orphan");
+    assert_eq!(parts(&folder), 1, "the part of a running process is kept");
     drop(living.stdin.take());
     assert!(living.wait().unwrap().success());
     assert_eq!(parts(&folder), 0);
     assert_eq!(folder.text("living.csv").lines().count(), 20_001);
 }
 
-/// The first process of a container, which no default action ends.
+/// Default actions of signals do not end the first process of a container.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_first_process_of_a_container_ends_as_others_do() {
+fn signals_end_the_first_process_of_a_container() {
     let folder = with_table();
     let unshare = ["--pid", "--fork", "--kill-child"];
     let probe = Command::new("unshare").args(unshare).arg("true").stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
-        let _ = writeln!(std::io::stderr(), "skipped: the first process of a container: unshare may not make one");
+        let _ = writeln!(std::io::stderr(), "skipped: the first process of a container: unshare is not permitted");
         return;
     }
     for (signal, number) in signals().into_iter().filter(|(signal, _)| *signal != "KILL") {
@@ -111,7 +110,7 @@ fn the_first_process_of_a_container_ends_as_others_do() {
         command.current_dir(folder.path("")).env("KOEL_UNNAMED_FILES", "off");
         let mut outer = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         outer.stdin.as_mut().unwrap().write_all(rows(20_000).as_bytes()).unwrap();
-        until("the output is begun", || parts(&folder) == 1);
+        until("the output exists", || parts(&folder) == 1);
         let children = format!("/proc/{0}/task/{0}/children", outer.id());
         let inner = fs::read_to_string(children).unwrap();
         assert!(Command::new("kill").arg(format!("-{signal}")).arg(inner.trim()).status().unwrap().success());
@@ -121,9 +120,9 @@ fn the_first_process_of_a_container_ends_as_others_do() {
 }
 
 #[test]
-fn a_signal_that_is_ignored_stays_ignored() {
+fn ignored_signals_stay_ignored() {
     if !fs::exists("/proc/self/status").unwrap() {
-        let _ = writeln!(std::io::stderr(), "skipped: ignored signals: this system does not tell them");
+        let _ = writeln!(std::io::stderr(), "skipped: ignored signals: this system does not report them");
         return;
     }
     let folder = with_table();
@@ -131,7 +130,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
     command.arg("-c").arg("trap '' HUP; exec \"$0\" build - -o new.koel --device cpu").arg(crate::PROGRAM);
     let mut child = command.current_dir(folder.path("")).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     // SIGTERM has the 15th bit of the mask of signals that are caught.
-    until("signals are waited for", || {
+    until("the signal handler is installed", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
         u64::from_str_radix(caught.trim(), 16).unwrap() >> 14 & 1 != 0
@@ -142,10 +141,10 @@ fn a_signal_that_is_ignored_stays_ignored() {
     assert_eq!(folder.json("info new.koel --json")["pairs"], 1);
 }
 
-/// Kills at any time, with files that have a name while they are written and with those that have none.
+/// Kills the command at arbitrary times, both with named and with unnamed temporary files.
 #[test]
 fn a_kill_at_any_time_leaves_the_old_file_or_the_new_one() {
-    // For the loop of 200 by hand.
+    // Set this variable for longer manual runs, such as 200 kills.
     let kills = std::env::var("KOEL_TEST_KILLS").map_or(24, |kills| kills.parse().unwrap());
     let folder = Folder::new();
     folder.file("old.csv", rows(20_000));
@@ -165,7 +164,7 @@ fn a_kill_at_any_time_leaves_the_old_file_or_the_new_one() {
         let before = part_names(&folder);
         let new_part = || part_names(&folder).iter().any(|name| !before.contains(name));
         let mut child = command.spawn().unwrap();
-        // Some end while a file is written that can be seen, the others anywhere.
+        // Some kills wait for a named temporary file to appear; the others are at arbitrary times.
         if kill % 6 == 1 {
             while !new_part() && child.try_wait().unwrap().is_none() {}
         } else {
@@ -179,7 +178,7 @@ fn a_kill_at_any_time_leaves_the_old_file_or_the_new_one() {
         let left = folder.bytes("t.koel");
         assert!(left == old || left == new, "kill {kill}, {signal}: {} bytes", left.len());
         ends[usize::from(left == new)] += 1;
-        assert!(!new_part() || signal == "KILL", "kill {kill}, {signal}: a part is left");
+        assert!(!new_part() || signal == "KILL", "kill {kill}, {signal}: a part was not removed");
     }
     let _ = writeln!(
         std::io::stderr(),

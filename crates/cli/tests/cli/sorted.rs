@@ -1,4 +1,4 @@
-//! Parquet files that are sorted by their key: `join` and `isin` write the bytes of the same tables without statistics.
+//! Parquet files that are sorted by key: `join` and `isin` write the same bytes as for tables without statistics.
 #![cfg(feature = "parquet")]
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::folder::Folder;
 
-/// A table of keys, row numbers with the name `side`, and texts.
+/// A table of keys, row numbers in a column called `side`, and texts.
 fn table(side: &str, keys: ArrayRef) -> RecordBatch {
     let row: Int64Array = (0..keys.len() as i64).collect();
     let text: StringArray = (0..keys.len()).map(|row| (row % 7 > 0).then(|| format!("text {}", row % 1000))).collect();
@@ -24,10 +24,10 @@ fn table(side: &str, keys: ArrayRef) -> RecordBatch {
 
 /// Writes a table in row groups of this number of rows.
 fn write(folder: &Folder, name: &str, table: &RecordBatch, rows: usize) {
-    let file = File::create(folder.path(name)).expect("a folder of its own");
+    let file = File::create(folder.path(name)).expect("the temporary folder is usable");
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows)).build();
     let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties)).expect("Parquet has this schema");
-    writer.write(table).and_then(|()| writer.close()).expect("a folder of its own");
+    writer.write(table).and_then(|()| writer.close()).expect("the temporary folder is usable");
 }
 
 /// Writes left.parquet and right.parquet, and the same tables as left.arrow and right.arrow.
@@ -38,7 +38,7 @@ fn write_both(folder: &Folder, [left, right]: [ArrayRef; 2], rows: [usize; 2]) {
     }
 }
 
-/// Joins left.parquet with this right table, and the same tables in a format without statistics.
+/// Joins left.parquet with this right table, and compares the result with that of a format without statistics.
 fn check(folder: &Folder, right: &str, options: &str) {
     let join = |tables: &str, output: &str| {
         folder.json(&format!("join {tables} --on k --device cpu --threads 2 --json {options} -o {output}.parquet"))
@@ -55,7 +55,7 @@ fn check(folder: &Folder, right: &str, options: &str) {
 fn sorted_tables_give_the_bytes_of_other_tables() {
     let folder = Folder::new();
     let left: Int64Array = (0..30_000).map(|i| (i % 9 > 0).then_some(i / 2 * 3)).collect();
-    // Right rows without any left row precede the others, and follow them.
+    // Right rows without a match are before and after the others.
     let right: Int64Array = (0..70_000).map(|i| (i % 8 > 0).then_some(i - 9_000)).collect();
     write_both(&folder, [Arc::new(left), Arc::new(right)], [700, 1100]);
     for how in ["inner", "left", "right", "semi", "anti"] {
@@ -66,7 +66,7 @@ fn sorted_tables_give_the_bytes_of_other_tables() {
 }
 
 #[test]
-fn marks_of_sorted_tables_are_those_of_other_tables() {
+fn isin_of_sorted_tables_gives_the_bytes_of_other_tables() {
     let folder = Folder::new();
     let keys = |rows: i64, width: i64| Arc::new((0..rows).map(|i| i / 3 * width).collect::<Int64Array>()) as ArrayRef;
     write_both(&folder, [keys(20_000, 3), keys(30_000, 2)], [600, 900]);
@@ -111,7 +111,7 @@ fn keys_may_be_integers_dates_and_timestamps() {
     check_type::<Date32Type>(|i| i - 3000);
     check_type::<TimestampMillisecondType>(|i| i64::from(i) * 999 - 5_000_000);
     check_type::<TimestampMicrosecondType>(|i| i64::from(i) * 999_999 - 5_000_000);
-    // Types whose ranges are not used, and keys that do not ascend.
+    // Types whose statistics are not used, and keys that are not ascending.
     check_type::<Float64Type>(|i| f64::from(i) / 7.0);
     check_type::<Int32Type>(|i| (i * 7919) % 20_011);
 }
@@ -146,7 +146,7 @@ fn wrong_statistics_are_refused() {
         ("isin right.parquet wrong.parquet --on k -o out.csv --device cpu --threads 2", message),
     ]);
     assert!(!folder.path("out.csv").exists());
-    // As the message advises.
+    // The advice of the message.
     folder.ok("convert wrong.parquet again.parquet");
     let rows = folder.ok("join right.parquet again.parquet --on k --columns k --device cpu -q");
     assert_eq!(rows.lines().count(), 40_001);

@@ -1,4 +1,4 @@
-//! The `koel` command on schemes and their options: what `info` reports, and which options apply to which scheme.
+//! Schemes and their options: what `info` reports, and which options apply to which scheme.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::folder::Folder;
 
 #[test]
-fn info_reports_what_is_in_a_file() {
+fn info_reports_the_contents_of_a_file() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..1000).map(|key| format!("{key},{key}")).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -71,7 +71,7 @@ fn info_reports_the_domain_and_the_sides_of_a_perfect_hash() {
 }
 
 #[test]
-fn options_of_other_schemes_are_refused_with_whose_they_are() {
+fn errors_for_options_of_other_schemes_name_those_schemes() {
     let folder = Folder::new();
     folder.file("t.csv", "1,2\n");
     folder.refused("build t.csv -o t.koel --scheme horton --functions 3", "canonical cuckoo");
@@ -83,7 +83,7 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
     folder.ok(&format!("{classic} --insertion first-fit --lookup-mode latency-optimized --device cpu"));
     let listed = folder.ok("info t.koel");
     assert!(listed.contains("insertion first-fit, lookup-mode latency-optimized, reach 9"), "{listed}");
-    // With several schemes each takes the options that it has, and of values those that it can do with.
+    // With several schemes, each uses the options and the values that apply to it.
     folder.ok("verify --n 500 --bucket-slots 4 --functions 3 --device cpu");
     folder.ok("verify --n 500 --functions 5 --hash linear --device cpu");
     folder.refused(
@@ -93,9 +93,9 @@ fn options_of_other_schemes_are_refused_with_whose_they_are() {
     folder.refused("verify --n 500 --functions 77", "--functions does not apply");
 }
 
-/// Alcantara 2011, Section 4.4: ids in table order, into the slots of a set.
+/// Alcantara 2011, Section 4.4: the keys of a set are numbered in table order.
 #[test]
-fn a_set_is_numbered_in_table_order() {
+fn keys_of_sets_are_numbered_in_table_order() {
     let folder = Folder::new();
     let rows: Vec<String> = (0..3000u32).map(|row| (row % 700).wrapping_mul(0x0505_0505).to_string()).collect();
     folder.file("t.csv", rows.join("\n"));
@@ -104,7 +104,7 @@ fn a_set_is_numbered_in_table_order() {
         let built = folder.json(&format!("{build} --json"));
         assert_eq!((&built["table"], built["keys"].as_u64()), (&Value::from("compact"), Some(700)));
         assert_eq!(folder.json("info ids.koel --json")["scheme"], "cuckoo");
-        // Every id once, and each leads back to its key.
+        // Every id occurs once, and a reverse lookup returns its key.
         folder.file("ids.csv", (0..700).map(|id| format!("{id}\n")).collect::<String>());
         let keys = folder.ok("lookup ids.koel ids.csv --reverse --device cpu");
         let (ids, mut keys): (Vec<String>, Vec<String>) =
@@ -120,16 +120,16 @@ fn a_set_is_numbered_in_table_order() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_any_row_is_read() {
+fn invalid_options_are_refused_before_any_row_is_read() {
     let folder = Folder::new();
-    // Not even there.
+    // The input does not exist, but the invalid option is reported.
     folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys only");
     folder.refused("join t.csv t.csv --scheme cuckoo_set", "--scheme is no longer needed");
     folder.refused("build t.csv -o -", "`-` is not a file");
     folder.refused("unique t.csv -o -", "omit it");
 }
 
-/// A random seed differs each time, is reported, and is stored in the file: with it the table can be built again.
+/// A random seed differs in each build, is reported, and is stored in the file. The same seed rebuilds the table.
 #[test]
 fn a_random_seed_is_reported_and_builds_the_table_again() {
     let folder = Folder::new();
@@ -148,9 +148,9 @@ fn a_random_seed_is_reported_and_builds_the_table_again() {
     folder.refused("build t.csv -o e.koel --seed rand", "`rand` is not a seed");
 }
 
-/// A column that is neither a key nor aggregated comes out of CSV as it went in, with and without a limit.
+/// A CSV column that is neither a key nor aggregated is written unchanged, with and without a limit.
 #[test]
-fn columns_that_are_only_shown_keep_their_text() {
+fn columns_that_are_only_copied_keep_their_text() {
     let folder = Folder::new();
     let rows = "1,1.50,2024-02-29 12:30,12345678901234567890.12,True\n2,10,2024-03-01T00:00:00.000,0.10,\n";
     folder.file("a.csv", format!("k,price,when,big,yes\n{rows}"));
@@ -162,10 +162,10 @@ fn columns_that_are_only_shown_keep_their_text() {
         assert_eq!(folder.ok(&format!("join a.csv b.csv --on k --how semi{limit}")), all);
         assert_eq!(folder.ok(&format!("join a.csv b.csv --on k --columns k,z{limit}")), "k,z\n1,1.0\n2,2.50\n");
         assert_eq!(folder.ok(&format!("unique a.csv --on k --columns k,price,when,big,yes{limit}")), all);
-        // Keys and what is computed are values.
+        // Keys and aggregates are parsed, so they are written as numbers.
         assert_eq!(folder.ok(&format!("unique a.csv --on price{limit}")), "price\n1.5\n10.0\n");
         assert_eq!(folder.ok(&format!("groupby a.csv --by k --agg max:price{limit}")), "k,price_max\n1,1.5\n2,10.0\n");
-        // A type that is named is one that is wanted.
+        // A column with an explicit type is parsed.
         let named = folder.ok(&format!("join a.csv b.csv --on k --columns price --types price=float64{limit}"));
         assert_eq!(named, "price\n1.5\n10.0\n");
     }
@@ -173,9 +173,9 @@ fn columns_that_are_only_shown_keep_their_text() {
     assert_eq!(folder.ok("convert a.arrow - --columns price"), "price\n1.5\n10.0\n");
 }
 
-/// Values of `idnan.csv` and `e400.csv` as Python's `fractions` distinguishes them.
+/// Numbers that Python's `fractions` distinguishes, and doubles do not.
 #[test]
-fn numbers_that_doubles_do_not_hold_stay_apart() {
+fn numbers_that_equal_the_same_double_are_distinct() {
     let folder = Folder::new();
     folder.file("ids.csv", "id,v\n9007199254740993,1\n9007199254740992,2\nnan,3\n");
     folder.file("v.csv", "v,n\n1e400,1\n1e500,2\n1e-400,3\n0,4\n");
@@ -190,7 +190,7 @@ fn numbers_that_doubles_do_not_hold_stay_apart() {
 }
 
 #[test]
-fn names_that_two_columns_have_matter_where_they_are_wanted() {
+fn duplicate_column_names_are_errors_only_if_they_are_used() {
     let folder = Folder::new();
     folder.file("a.csv", "Sample,Allele,Allele,ST\ns1,a,b,8\ns2,c,d,9\n");
     folder.file("b.csv", "Sample,q\ns1,1\n");

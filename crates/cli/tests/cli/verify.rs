@@ -1,4 +1,4 @@
-//! `koel verify --table`: sets, compacting and multivalue tables, joins and groups, over every scheme on every device.
+//! `koel verify --table`: sets, compacting and multivalue tables, joins and groups, for every scheme on every device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,12 +21,12 @@ fn rows(found: &Value) -> &[Value] {
 }
 
 #[test]
-fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
+fn every_table_of_every_scheme_is_right_and_equal_on_every_device() {
     let folder = Folder::new();
     let devices = devices();
     let found = folder.json(&format!("verify --table {TABLES} --n 700 --json"));
     assert_eq!(found["ok"], true, "{found}");
-    // Sets of slots without values number no keys.
+    // The cuckoo set has no values, so it cannot number keys.
     let left_out = found["left_out"].as_array().unwrap();
     assert!(left_out.iter().all(|line| line.as_str().unwrap().contains("cuckoo_set")), "{left_out:?}");
     let mut tables: BTreeMap<[&str; 5], Vec<&Value>> = BTreeMap::new();
@@ -42,19 +42,19 @@ fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
         let of_bytes = ["set", "compact", "multi"].contains(table);
         assert_eq!(digests.len(), usize::from(!of_bytes || *kind == "canonical"), "{table} {kind} {data}");
         if *table == "join" {
-            // Wide keys come in the same order of rows, and there are as many of each.
+            // Wide keys have the order and the multiplicities of narrow ones, so joins have the same rows.
             assert!(["u32, u32", "u64"].contains(types));
             joined.entry(data).or_default().extend(digests);
         }
     }
-    // Results of joins depend on nothing but the columns.
+    // Results of joins depend only on the columns.
     assert!(joined.len() == 3 && joined.values().all(|digests| digests.len() == 1), "{joined:?}");
     let schemes = koel::AnyScheme::all().count();
     let of =
         |name: &str, width: &str| tables.keys().filter(|[table, .., types]| *table == name && *types == width).count();
-    // Compacting tables of sets of slots without values are made from those.
+    // Compacting tables of the cuckoo set are converted from sets.
     assert_eq!((of("set", "u32, u32"), of("compact", "u32, u32")), (3 * schemes, 3 * schemes));
-    assert_eq!(of("group", "u32, u32"), 3, "without a scheme");
+    assert_eq!(of("group", "u32, u32"), 3, "groups have no scheme");
     for table in ["set", "compact", "multi", "join"] {
         assert_eq!(of(table, "u64"), 3, "{table} of u64 keys: bucketized");
     }
@@ -63,7 +63,7 @@ fn every_table_over_every_scheme_is_right_and_the_same_on_every_device() {
 
 #[test]
 #[ignore = "slow: verification of 0 to 33 rows, and of given sizes; CI runs it"]
-fn few_rows_and_none_are_right_too() {
+fn tables_of_few_or_no_rows_are_right() {
     let folder = Folder::new();
     for n in [0, 1, 2, 3, 33] {
         let found = folder.json(&format!("verify --table {TABLES} --scheme cuckoo,horton,sorted --n {n} --json"));
@@ -90,7 +90,7 @@ fn results_past_32_bits_are_verified() {
 }
 
 #[test]
-fn what_cannot_be_held_is_left_out_and_said_so() {
+fn tables_that_cannot_hold_the_values_are_omitted_and_reported() {
     let folder = Folder::new();
     let alone = "verify --scheme robin_hood --kind classic --keys-alone --n 300 --device cpu";
     folder.refused(&format!("{alone} --table multi"), "values have 0 bits");
@@ -106,7 +106,7 @@ fn what_cannot_be_held_is_left_out_and_said_so() {
 
 /// Maps of wide keys and values: each of the four tables, also keys with equal halves, a reference and the devices.
 #[test]
-fn wide_maps_are_verified_where_their_schemes_are() {
+fn wide_maps_are_verified_for_schemes_that_support_them() {
     let folder = Folder::new();
     for scheme in ["bucketized", "robin_hood"] {
         let verify = format!("verify --scheme {scheme} --kind canonical");
@@ -116,7 +116,7 @@ fn wide_maps_are_verified_where_their_schemes_are() {
             |types: &str| -> Vec<&Value> { rows(&found).iter().filter(|row| text(row, "types") == types).collect() };
         for (types, sets) in [("u64, u64", 2), ("u64, u32", 2), ("u32, u64", 1), ("u64", 2), ("u32, u32", 2)] {
             let rows = of(types);
-            assert_eq!(rows.len(), sets * (devices().len() + 1), "{types}: a row for each device, and the reference");
+            assert_eq!(rows.len(), sets * (devices().len() + 1), "{types}: a row for each device and the reference");
             let digests: BTreeSet<_> = rows.iter().map(|row| text(row, "digest")).collect();
             assert_eq!(digests.len(), sets, "{types}");
         }
@@ -127,13 +127,13 @@ fn wide_maps_are_verified_where_their_schemes_are() {
     assert!(printed.contains("u64, u64"), "{printed}");
     for narrow in ["bucketized --bucket-slots 16", "robin_hood --max-ages 4"] {
         let narrow = folder.ok(&format!("verify --scheme {narrow} --kind canonical --n 500 --device cpu"));
-        assert!(!narrow.contains("u64"), "parameters are those of tables of 32 bits: {narrow}");
+        assert!(!narrow.contains("u64"), "these parameters apply only to 32-bit tables: {narrow}");
     }
 }
 
-/// The command that people know prints what it did.
+/// Without `--table` the command verifies maps, and `all` selects every table.
 #[test]
-fn without_a_table_it_verifies_maps() {
+fn the_default_is_to_verify_maps() {
     let folder = Folder::new();
     let maps = "verify --scheme cuckoo --kind canonical --n 500 --device cpu";
     assert!(folder.ok(maps).lines().next().unwrap().starts_with("table"));
@@ -144,17 +144,18 @@ fn without_a_table_it_verifies_maps() {
 }
 
 #[test]
-fn images_that_nothing_was_compared_with_are_reported() {
+fn images_that_were_compared_with_nothing_are_reported() {
     let folder = Folder::new();
-    for (table, kind, is_told) in [("set", "canonical", true), ("set", "classic", false), ("join", "canonical", false)]
+    for (table, kind, is_reported) in
+        [("set", "canonical", true), ("set", "classic", false), ("join", "canonical", false)]
     {
         let verify = format!("verify --table {table} --scheme cuckoo --kind {kind} --n 300 --device cpu");
-        assert_eq!(folder.ok(&verify).contains("compared with nothing"), is_told, "{table} {kind}");
+        assert_eq!(folder.ok(&verify).contains("compared with nothing"), is_reported, "{table} {kind}");
     }
 }
 
 #[test]
-fn a_report_says_what_there_is_and_what_came_out() {
+fn a_report_lists_the_devices_and_the_results() {
     let folder = Folder::new();
     let said = folder.ok("verify --scheme cuckoo --n 2000 --report report.json");
     assert!(said.contains("checks passed"), "{said}");
@@ -173,9 +174,9 @@ fn a_report_says_what_there_is_and_what_came_out() {
     folder.refused("verify --scheme cuckoo --n 2000 --report nowhere/report.json", "nowhere: there is no such folder");
 }
 
-/// A line is in a pipe as soon as its table is verified, and not when all are.
+/// Each line is written to a pipe as soon as its table is verified.
 #[test]
-fn lines_are_printed_as_tables_are_done() {
+fn lines_are_printed_as_soon_as_tables_are_verified() {
     let folder = Folder::new();
     let mut verify = folder.command("verify --table all --n 20000 --device cpu");
     let mut child = verify.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -183,23 +184,23 @@ fn lines_are_printed_as_tables_are_done() {
     let mut first = || lines.next().unwrap().unwrap();
     assert!(first().starts_with("table    scheme      kind"));
     assert!(first().starts_with("map      "));
-    assert!(child.try_wait().unwrap().is_none(), "all tables are verified already");
+    assert!(child.try_wait().unwrap().is_none(), "the command still verifies tables");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// Also if stdout is a file.
+/// The same if stdout is a file.
 #[test]
-fn lines_are_in_a_file_as_tables_are_done() {
+fn lines_are_written_to_files_as_soon_as_tables_are_verified() {
     let folder = Folder::new();
     let file = File::create(folder.path("lines.txt")).unwrap();
     let mut verify = folder.command("verify --table all --n 20000 --device cpu");
     let mut child = verify.stdout(file).stderr(Stdio::null()).spawn().unwrap();
     while folder.text("lines.txt").lines().count() < 2 {
-        assert!(child.try_wait().unwrap().is_none(), "all lines were written at the end");
+        assert!(child.try_wait().unwrap().is_none(), "the lines are written before the command ends");
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(child.try_wait().unwrap().is_none(), "more tables are to be verified");
+    assert!(child.try_wait().unwrap().is_none(), "the command still verifies tables");
     child.kill().unwrap();
     child.wait().unwrap();
 }

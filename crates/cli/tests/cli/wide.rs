@@ -1,5 +1,5 @@
-//! The command on numbers of 64 bits and numbers below zero, against plain maps and loops: from text and from arrays,
-//! to text and to arrays, and the same bytes on every device.
+//! 64-bit and negative numbers compared with maps and nested loops, from and to text and arrays, with the same bytes on
+//! every device.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::folder::{Folder, array, devices, stderr};
 
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
 
-/// Numbers of 64 bits with a sign, each of them some times: the extremes, such as agree in one half, small ones.
+/// Signed 64-bit numbers with duplicates: the extremes, numbers that agree in one half, and small ones.
 fn numbers(count: usize, seed: u64) -> Vec<i128> {
     let extremes = [0, 1, -1, 1 << 31, -1 << 31, 1 << 32, -1 << 32, I64.0, I64.1, 4_294_967_295];
     let mut state = seed;
@@ -28,21 +28,21 @@ fn numbers(count: usize, seed: u64) -> Vec<i128> {
     (0..count).map(|_| number(next())).collect()
 }
 
-/// Writes a column as `NAME.csv` and, of a type, as `NAME.npy`.
+/// Writes a column as `NAME.csv`, and as `NAME.npy` with the type `code`.
 fn column(folder: &Folder, name: &str, code: &str, column: &[i128]) {
     folder.file(&format!("{name}.csv"), column.iter().map(|number| format!("{number}\n")).collect::<String>());
     folder.file(&format!("{name}.npy"), array(code, &format!("({},)", column.len()), column));
 }
 
-/// Writes rows `key,value` likewise.
+/// Writes rows `key,value` in the same formats.
 fn pairs(folder: &Folder, name: &str, code: &str, rows: &[(i128, i128)]) {
     folder.file(&format!("{name}.csv"), rows.iter().map(|(key, value)| format!("{key},{value}\n")).collect::<String>());
     let flat: Vec<i128> = rows.iter().flat_map(|&(key, value)| [key, value]).collect();
     folder.file(&format!("{name}.npy"), array(code, &format!("({}, 2)", rows.len()), &flat));
 }
 
-/// What a command writes: each format on the CPU, and stdout on other devices, because formats do not depend on the
-/// device.
+/// Checks the output of a command: in each format on the CPU, and only stdout on other devices, because formats do not
+/// depend on the device.
 fn check(expected: &Expected, folder: &Folder, arguments: &str, device: &str) {
     let arguments = format!("{arguments} --device {device}");
     if device == "cpu" {
@@ -52,9 +52,9 @@ fn check(expected: &Expected, folder: &Folder, arguments: &str, device: &str) {
     }
 }
 
-/// What `numpy.unique` and `pandas.factorize` give of `[5, -1, 2**40, -1, -2**63, 5]`.
+/// The expected values are those of `numpy.unique` and `pandas.factorize` for `[5, -1, 2**40, -1, -2**63, 5]`.
 #[test]
-fn distinct_numbers_are_those_of_numpy() {
+fn distinct_numbers_match_numpy() {
     let folder = Folder::new();
     column(&folder, "k", "<i8", &[5, -1, 1 << 40, -1, I64.0, 5]);
     for (order, unique, inverse) in [
@@ -140,11 +140,11 @@ fn groups_of_numbers_below_zero_add_up() {
 }
 
 #[test]
-fn doubles_are_values_of_groups_and_joins_alone() {
+fn doubles_are_values_of_groups_and_joins_only() {
     let folder = Folder::new();
     folder.file("d.csv", "key,value\n7,1e16\n3,0.1\n7,1\n7,-1e16\n3,nan\n");
     let rows = "key,sum,min,max,count\n7,1.0,-1e16,1e16,3\n3,NaN,NaN,NaN,2\n";
-    // One addition after the other gives 0.0, because 1e16 + 1 rounds to 1e16.
+    // Sequential addition gives 0.0, because 1e16 + 1 rounds to 1e16.
     for device in devices() {
         let found = folder.ok(&format!("groupby d.csv --values f64 --agg sum,min,max,count --device {device}"));
         assert_eq!(found, rows, "{device}");
@@ -160,12 +160,12 @@ fn doubles_are_values_of_groups_and_joins_alone() {
 }
 
 #[test]
-fn joins_of_wide_columns_are_those_of_two_loops() {
+fn joins_of_wide_columns_match_nested_loops() {
     let folder = Folder::new();
     let (mut left, mut right) = (numbers(300, 3), numbers(200, 4));
     left.retain(|key| key.rem_euclid(5) != 1);
     right.retain(|key| key.rem_euclid(5) != 2);
-    // Values of another type than the keys: the joins bring them as they were.
+    // Values have another type than the keys, and joins return them unchanged.
     let valued = |keys: &[i128], of: i128| keys.iter().zip(0..).map(|(&key, i)| (key, of - i)).collect::<Vec<_>>();
     let (left_rows, right_rows) = (valued(&left, 10), valued(&right, I64.1));
     pairs(&folder, "l", "<i8", &left_rows);
@@ -192,7 +192,7 @@ fn joins_of_wide_columns_are_those_of_two_loops() {
 }
 
 #[test]
-fn columns_of_two_types_are_joined_as_numbers() {
+fn columns_of_different_types_are_joined_by_value() {
     let folder = Folder::new();
     column(&folder, "i", "<i8", &[-1, 5, 4_294_967_295, I64.0]);
     column(&folder, "u", "<u4", &[4_294_967_295, 5, 5]);
@@ -218,9 +218,9 @@ fn columns_of_two_types_are_joined_as_numbers() {
     assert_eq!(folder.ok("join i.npy w.npy --device cpu"), "key,left,right\n5,1,0\n4294967295,2,1\n", "all fit i64");
 }
 
-/// Every pair of types, from text and arrays: each key finds its value, and nothing else is found.
+/// Every pair of types, from text and arrays: each key is found with its value, and other keys are not found.
 #[test]
-fn maps_of_every_type_give_back_what_they_were_given() {
+fn maps_of_every_type_return_their_values() {
     let folder = Folder::new();
     let span = |name: &str| match name {
         "u32" => (0, i128::from(u32::MAX)),
@@ -266,7 +266,7 @@ fn maps_of_every_type_give_back_what_they_were_given() {
 }
 
 #[test]
-fn tables_of_one_type_are_queried_with_others() {
+fn tables_are_queried_with_keys_of_other_types() {
     let folder = Folder::new();
     folder.file("u.csv", "5,1\n4294967295,2\n0,3\n");
     folder.file("s.csv", "5,1\n-1,2\n-9223372036854775808,3\n");
@@ -277,7 +277,7 @@ fn tables_of_one_type_are_queried_with_others() {
             folder.ok(&format!("build {name}.csv -o {name}.{table} --table {table} --device cpu"));
         }
     }
-    // Text has any numbers, side by side, that are of one type.
+    // A text file may contain any numbers that fit one type.
     folder.file("signed.csv", "-1\n5\n4294967295\n-9223372036854775808\n-1\n");
     folder.file("wide.csv", "18446744073709551615\n5\n9223372036854775808\n0\n");
     for (table, queries, rows) in [
@@ -305,7 +305,7 @@ fn tables_of_one_type_are_queried_with_others() {
         let missed = rows.lines().filter(|line| line.ends_with(',')).count();
         assert!(stderr(&strict).contains(&format!("{missed} of {} queries", rows.lines().count())));
     }
-    // An array has one type: the queries' own, or the one that is given, or the table's.
+    // The key column of an output array has the type of the queries, of `--keys`, or of the table.
     column(&folder, "q", "<i8", &[-1, 5, 4_294_967_295]);
     let expected = Expected::new(
         &[("key", "<i8"), ("value", "?found")],
@@ -327,7 +327,7 @@ fn tables_of_one_type_are_queried_with_others() {
 }
 
 #[test]
-fn ids_ascend_as_numbers_do() {
+fn ids_ascend_in_numerical_order() {
     let folder = Folder::new();
     let keys = numbers(1500, 6);
     column(&folder, "k", "<i8", &keys);
@@ -379,7 +379,7 @@ fn all_values_of_wide_keys_keep_their_order() {
     }
     assert_eq!(files.len(), 1, "text and arrays, on every device");
     assert_eq!(folder.json("info t.koel --json")["types"], json!({ "keys": "i64", "values": "i64" }));
-    // Keys of 32 bits, in a table of any scheme.
+    // Values of 64 bits do not restrict the scheme of the keys.
     folder.file("wide.csv", "5,4294967296\n7,-1\n5,3\n");
     for (keys, values, scheme) in [("u32", "i64", "horton"), ("i32", "i64", "cuckoo"), ("i64", "i64", "bucketized")] {
         let types = format!("--keys {keys} --values {values} --scheme {scheme}");
@@ -407,12 +407,12 @@ fn text_that_needs_more_than_32_bits_is_reported() {
     assert_eq!(said("build wide.csv -o t.koel --keys u64 --values i64 --device cpu"), "");
     assert_eq!(said("-q build wide.csv -o t.koel --device cpu"), "");
     assert_eq!(said("unique wide.csv --device cpu"), "wide.csv: keys are u64, the narrowest type that holds them\n");
-    // Lookups write numbers as they came.
+    // Lookups write the queries unchanged, so nothing is reported.
     assert_eq!(said("lookup t.koel wide.csv --device cpu"), "");
 }
 
 #[test]
-fn what_wide_tables_do_not_have_is_refused() {
+fn options_unsupported_by_wide_tables_are_refused() {
     let folder = Folder::new();
     folder.file("w.csv", "4294967296,1\n-3,2\n");
     for (arguments, part) in [

@@ -1,4 +1,4 @@
-//! Every mode, function and kind of key against AggregateExec, on random batches.
+//! Compares every mode, function and key type with AggregateExec, on random batches.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use crate::common::{KEYS, Table, listed, rows, sorted};
 use crate::devices::has_opencl;
 use crate::rule::{answer, context};
 
-/// A plan for SQL over a table `t`, without koel. Shapes: `one` partition; partial and final aggregates (`final`); or
-/// final ones partitioned by hash (`hash`).
+/// A plan without koel for SQL over a table `t`. Shapes: one partition (`one`), partial and final aggregates (`final`),
+/// or final aggregates over hash partitions (`hash`).
 async fn stock(table: &Table, sql: &str, shape: &str) -> Arc<dyn ExecutionPlan> {
     let partitions = if shape == "one" { 1 } else { 3 };
     let config = SessionConfig::new().with_target_partitions(partitions).with_repartition_aggregations(shape == "hash");
@@ -35,7 +35,7 @@ async fn stock(table: &Table, sql: &str, shape: &str) -> Arc<dyn ExecutionPlan> 
     context.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql)
 }
 
-/// The numbers of aggregates in a plan: koel's, and others.
+/// The numbers of koel's and of other aggregates in a plan.
 fn aggregates(plan: &dyn ExecutionPlan) -> (usize, usize) {
     let own = (usize::from(plan.is::<KoelAggregateExec>()), usize::from(plan.is::<AggregateExec>()));
     let children = plan.children().into_iter().map(|child| aggregates(child.as_ref()));
@@ -75,7 +75,7 @@ async fn check(table: &Table, sql: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn functions_by_keys_of_every_type_are_stock_ones() {
+async fn functions_by_keys_of_every_type_match_stock() {
     for (seed, of) in (0..).zip(KEYS) {
         let keys = [&[of], &VALUES[..]].concat();
         let table = Table::random(seed, "t", &keys, &[&[70, 1, 1], &[0, 90], &[200, 5]], 30, 0.1);
@@ -85,7 +85,7 @@ async fn functions_by_keys_of_every_type_are_stock_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn functions_by_several_keys_are_stock_ones() {
+async fn functions_by_several_keys_match_stock() {
     let keys = [&["int64"], &VALUES[..], &["dictionary", "boolean", "timestamp", "binary"]].concat();
     let table = Table::random(1, "t", &keys, &[&[170, 1], &[300], &[0]], 7, 0.1);
     for by in [
@@ -112,9 +112,9 @@ async fn inputs_without_rows_have_no_groups() {
     }
 }
 
-/// Words grow and become too wide, and there are too many texts, in the middle of a partition.
+/// In the middle of a partition, key words become wider and too wide, and there are too many texts.
 #[tokio::test]
-async fn many_groups_are_stock_ones() {
+async fn many_groups_match_stock() {
     let keys = ["int64", "utf8view", "decimal", "int32"];
     let table = Table::random(4, "t", &keys, &[&[3000, 2000, 5000, 1, 4000], &[9000]], 20_000, 0.01);
     for by in ["t0", "t1", "t2", "t0, t1", "t0, t2", "t3, t0", "t3", "t0 % 100, t2"] {
@@ -123,7 +123,7 @@ async fn many_groups_are_stock_ones() {
 }
 
 #[tokio::test]
-async fn zeros_and_nans_are_grouped_as_by_stock() {
+async fn groups_of_zeros_and_nans_match_stock() {
     let odd = f64::from_bits(0xFFF8_0000_0000_0123);
     let values =
         vec![Some(0.0), Some(-0.0), Some(f64::NAN), Some(odd), None, Some(-1.0), Some(-0.0), Some(odd), Some(0.0)];
@@ -142,7 +142,7 @@ async fn zeros_and_nans_are_grouped_as_by_stock() {
 
 /// Modes that SQL plans rarely or never have.
 #[tokio::test]
-async fn other_modes_are_stock_ones() {
+async fn other_modes_match_stock() {
     let table = Table::random(5, "t", &[&["utf8"], &VALUES[..]].concat(), &[&[300, 200], &[100], &[400]], 40, 0.1);
     let sql = format!("select t0, {} from t group by t0", FUNCTIONS.replace("round(", "abs(").replace(", 4)", ")"));
     let sql = sql.replace("abs(sum(t2)), ", "").replace("abs(avg(t2)), ", "");
@@ -179,7 +179,7 @@ async fn other_modes_are_stock_ones() {
 
 /// If hardly any two rows share a group, a partial aggregate returns rows ungrouped.
 #[tokio::test]
-async fn rows_of_no_common_group_are_skipped() {
+async fn partial_aggregates_are_skipped_if_rows_share_no_group() {
     let table = Table::random(6, "t", &["int64"], &[&[500, 500, 500], &[500, 1, 900]], 1 << 20, 0.05);
     let stock = stock(
         &table,
@@ -213,7 +213,7 @@ fn sum_of(plan: &dyn ExecutionPlan, metric: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_without_memory_end_with_their_answers() {
+async fn aggregates_without_memory_return_their_results() {
     let keys = [&["int64"], &VALUES[..]].concat();
     let table = Table::random(7, "t", &keys, &[&[2000; 20], &[3000; 10]], 40_000, 0.05);
     let config = small().with_batch_size(1000);
@@ -230,7 +230,10 @@ async fn queries_without_memory_end_with_their_answers() {
             let schema = koel.schema();
             let found = collect(Arc::clone(&koel), Arc::new(context)).await;
             let found = found.unwrap_or_else(|error| panic!("{by} {shape}: {error}"));
-            assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape != "one" || by == "t0, t5", "{by} had memory");
+            assert!(
+                sum_of(koel.as_ref(), "handed_over") > 0 || shape != "one" || by == "t0, t5",
+                "{by}: no aggregate was handed over"
+            );
             assert!(sorted(&schema, &found) == wanted, "{by} {shape}");
         }
     }
@@ -238,7 +241,7 @@ async fn queries_without_memory_end_with_their_answers() {
 
 /// A pool that divides memory among spilling consumers: a partition that has handed over is no longer counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pools_of_equal_shares_are_shared() {
+async fn fair_pools_are_supported() {
     let table = Table::random(7, "t", &["int64", "int32"], &[&[2000; 20], &[3000; 10]], 40_000, 0.05);
     let sql = "select t0, count(*), sum(tx), max(t1) from t group by t0";
     let config = small().with_batch_size(1000);
@@ -252,14 +255,14 @@ async fn pools_of_equal_shares_are_shared() {
         let found = collect(Arc::clone(&koel), Arc::new(context)).await;
         let found = found.unwrap_or_else(|error| panic!("{shape}: {error}"));
         // Partial aggregates emit their states early, so the final ones may have little left to hand over.
-        assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape == "hash", "{shape} had memory");
+        assert!(sum_of(koel.as_ref(), "handed_over") > 0 || shape == "hash", "{shape}: no aggregate was handed over");
         assert!(sorted(&koel.schema(), &found) == wanted, "{shape}");
         assert_eq!(pool.reserved(), 0, "{shape}");
     }
 }
 
 #[tokio::test]
-async fn memory_is_given_back() {
+async fn memory_is_released() {
     let table = Table::random(8, "t", &["int64"], &[&[5000]], 3000, 0.0);
     let plan = with_koel(stock(&table, "select t0, sum(tx) from t group by t0", "one").await);
     let runtime = runtime(100_000_000, false);
@@ -272,7 +275,7 @@ async fn memory_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn devices_give_the_groups_of_the_cpu_in_its_order() {
+async fn every_device_returns_the_same_groups_in_the_same_order() {
     if !has_opencl() {
         return;
     }
@@ -307,7 +310,7 @@ async fn devices_give_the_groups_of_the_cpu_in_its_order() {
     }
 }
 
-/// Many rows of one group, and an input that never ends its batches: detects a stream that cannot be stopped.
+/// An aggregate over a join of 40 billion pairs: detects streams that cannot be stopped.
 #[tokio::test(flavor = "current_thread")]
 async fn a_dropped_stream_stops_the_work() {
     let table = Table::random(10, "t", &["int32"], &[&[8000; 25]], 1, 0.0);
@@ -322,7 +325,7 @@ async fn a_dropped_stream_stops_the_work() {
 }
 
 #[tokio::test]
-async fn aggregates_are_taken_and_say_where_they_ran() {
+async fn aggregates_are_replaced_and_report_where_they_ran() {
     let context = context(KoelOptions::default().device("cpu"));
     answer(
         &context,
@@ -365,7 +368,7 @@ async fn aggregates_are_taken_and_say_where_they_ran() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ordered_groups_are_by_first_appearance() {
+async fn ordered_groups_are_in_order_of_first_occurrence() {
     let table = Table::random(11, "t", &["utf8view", "int64", "float"], &[&[500, 300], &[700], &[100, 200]], 200, 0.1);
     let config = SessionConfig::new().with_target_partitions(3).with_batch_size(64);
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);

@@ -9,7 +9,7 @@ use koel_datafusion::KoelOptions;
 use crate::rule::{answer, context};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scans_leave_out_what_no_build_key_has() {
+async fn scans_use_bounds_of_the_build_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let context = context(KoelOptions::default());
     let file = |name: &str| folder.path().join(name).display().to_string();
@@ -37,9 +37,9 @@ async fn scans_leave_out_what_no_build_key_has() {
     }
 }
 
-/// Bounds of other types can be read by the scans, and do not skip rows that have a match.
+/// Scans can read bounds of other types, and do not skip rows that have a match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bounds_of_other_types_leave_in_what_is_wanted() {
+async fn bounds_of_other_types_keep_matching_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     let context = context(KoelOptions::default());
     for (i, key) in [
@@ -71,7 +71,7 @@ async fn bounds_of_other_types_leave_in_what_is_wanted() {
     }
 }
 
-/// A table in memory does not read bounds.
+/// Bounds are not computed for tables in memory, which do not use them.
 #[tokio::test]
 async fn bounds_that_no_one_reads_are_not_computed() {
     let context = context(KoelOptions::default());

@@ -38,7 +38,7 @@ pub(crate) const KEYS: [&str; 16] = [
     "decimal256",
 ];
 
-/// A random column of few values, so that keys match; some are null.
+/// A random column with few distinct values, so that keys match; some are null.
 pub(crate) fn column(random: &mut StdRng, of: &str, rows: usize, values: i64, nulls: f64) -> ArrayRef {
     let mut value = || (!random.random_bool(nulls)).then(|| random.random_range(0..values.max(1)));
     let all: Vec<Option<i64>> = (0..rows).map(|_| value()).collect();
@@ -78,7 +78,7 @@ pub(crate) fn column(random: &mut StdRng, of: &str, rows: usize, values: i64, nu
         "boolean" => Arc::new(all().map(|v| v.map(|v| v % 2 == 0)).collect::<BooleanArray>()),
         "timestamp" => Arc::new(all().map(|v| v.map(|v| v << 33)).collect::<TimestampMicrosecondArray>()),
         "binary" => Arc::new(all().map(|v| v.map(i64::to_le_bytes)).collect::<BinaryArray>()),
-        other => panic!("no such key: {other}"),
+        other => panic!("unknown key type {other}"),
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn has_opencl() -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_device_gives_the_same_rows_in_the_same_order() {
+async fn every_device_returns_the_same_rows_in_the_same_order() {
     if !has_opencl() {
         return;
     }

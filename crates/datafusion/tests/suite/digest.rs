@@ -1,4 +1,5 @@
-//! `koel_digest`: rows in any order, partition and layout have one digest, and other rows have another.
+//! `koel_digest`: equal rows have equal digests in any order, partitioning and layout; different rows have different
+//! digests.
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -16,7 +17,7 @@ const ROWS: &str =
     "select value as a, cast(value % 7 as varchar) as b, nullif(value % 3, 1) as c from generate_series(1, 5000)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn order_and_partitions_make_no_difference() {
+async fn order_and_partitions_do_not_change_digests() {
     let one = digest(1, &format!("select koel_digest(a, b, c) from ({ROWS})")).await;
     assert!(one.starts_with("5000:"), "{one}");
     assert_eq!(one, digest(4, &format!("select koel_digest(a, b, c) from ({ROWS})")).await);
@@ -56,7 +57,7 @@ async fn other_rows_have_another_digest() {
 }
 
 #[tokio::test]
-async fn layouts_of_text_make_no_difference() {
+async fn layouts_of_text_do_not_change_digests() {
     let mut all = Vec::new();
     for of in ["Utf8", "LargeUtf8", "Utf8View", "Dictionary(Int32, Utf8)"] {
         all.push(digest(2, &format!("select koel_digest(arrow_cast(b, '{of}')) from ({ROWS})")).await);
@@ -80,7 +81,7 @@ async fn a_digest_is_the_same_in_every_release() {
 }
 
 #[tokio::test]
-async fn groups_without_rows_have_the_digest_of_none() {
+async fn empty_groups_have_the_digest_of_no_rows() {
     let none = "0:00000000000000000000000000000000";
     assert_eq!(digest(1, "select koel_digest(a) from (values (1)) as t(a) where a > 1").await, none);
     let correlated = "select d from (select l.id, (select koel_digest(r.x) from (values (7, 1)) as r(id, x) where r.id = l.id) \
@@ -89,7 +90,7 @@ async fn groups_without_rows_have_the_digest_of_none() {
 }
 
 #[tokio::test]
-async fn distinct_is_refused_and_not_passed_over() {
+async fn distinct_is_refused_rather_than_ignored() {
     let state = SessionStateBuilder::new().with_default_features().with_koel(KoelOptions::default()).build();
     let context = SessionContext::new_with_state(state);
     let sql = "select koel_digest(distinct a), count(b) from (values (1, 2), (1, 3)) as t(a, b)";

@@ -1,4 +1,4 @@
-//! Every join type, mode, null rule and kind of key against HashJoinExec, on random batches.
+//! Compares every join type, mode, null rule and key type with HashJoinExec, on random batches.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Join<'_> {
     }
 }
 
-/// All types, modes, null rules, with and without a filter.
+/// Checks all join types, modes and null rules, with and without a filter.
 async fn check_all(left: &Table, right: &Table, keys: usize, what: &str) {
     for how in TYPES {
         for mode in [PartitionMode::CollectLeft, PartitionMode::Partitioned] {
@@ -124,7 +124,7 @@ async fn check_all(left: &Table, right: &Table, keys: usize, what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn joins_of_every_kind_are_stock_ones() {
+async fn joins_of_every_kind_match_stock() {
     for (seed, of) in (0..).zip(KEYS) {
         let left = Table::random(seed, "l", &[of], &[&[40, 1], &[0, 33], &[]], 50, 0.1);
         let right = Table::random(100 + seed, "r", &[of], &[&[70, 1, 1], &[90], &[0], &[5, 64]], 60, 0.1);
@@ -133,7 +133,7 @@ async fn joins_of_every_kind_are_stock_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn joins_by_several_columns_are_stock_ones() {
+async fn joins_by_several_columns_match_stock() {
     for keys in [&["int64", "utf8"][..], &["date", "int32", "decimal"], &["utf8view", "dictionary"]] {
         let left = Table::random(1, "l", keys, &[&[80, 7], &[60]], 5, 0.1);
         let right = Table::random(2, "r", keys, &[&[100], &[1, 1], &[90]], 6, 0.1);
@@ -142,7 +142,7 @@ async fn joins_by_several_columns_are_stock_ones() {
 }
 
 #[tokio::test]
-async fn joins_with_an_empty_side_are_stock_ones() {
+async fn joins_with_an_empty_side_match_stock() {
     let sides: [&[&[usize]]; 3] = [&[&[]], &[&[0], &[0, 0]], &[&[20, 1], &[3]]];
     for (i, left) in sides.iter().enumerate() {
         for right in &sides[..if i == 2 { 2 } else { 3 }] {
@@ -154,7 +154,7 @@ async fn joins_with_an_empty_side_are_stock_ones() {
 }
 
 #[tokio::test]
-async fn keys_without_nulls_and_heavy_ones_are_stock_ones() {
+async fn joins_by_keys_without_nulls_and_by_heavy_keys_match_stock() {
     let unique = Table::random(5, "l", &["int64"], &[&[300]], 1 << 20, 0.0);
     let right = Table::random(6, "r", &["int64"], &[&[400], &[100]], 1 << 20, 0.0);
     check_all(&unique, &right, 1, "hardly any partner").await;
@@ -166,8 +166,8 @@ async fn keys_without_nulls_and_heavy_ones_are_stock_ones() {
 }
 
 #[tokio::test]
-async fn results_of_one_batch_may_be_many() {
-    // More results than are buffered at once: they are listed in pieces, and pieces may end anywhere.
+async fn one_batch_may_have_many_results() {
+    // More results than are buffered at once: they are listed in pieces, which may end anywhere.
     let left = Table::random(11, "l", &["int32"], &[&[700]], 1, 0.0);
     let right = Table::random(12, "r", &["int32"], &[&[60, 300]], 2, 0.1);
     for how in [JoinType::Inner, JoinType::Right, JoinType::Full, JoinType::RightAnti, JoinType::LeftMark] {

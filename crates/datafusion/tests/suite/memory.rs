@@ -40,8 +40,8 @@ fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
 async fn check_merged(join: &Join<'_>) {
     let what = format!("{}, {:?}, {:?}, filter {}", join.how, join.mode, join.nulls, join.filter.is_some());
     let expected = rows(join.stock(), config(KoelOptions::default(), 512)).await;
-    // Less than the build side needs; with one build side per partition, less than one of them, because they may run
-    // one after the other.
+    // Less than the build side needs. With one build side per partition, less than one of these needs, because they
+    // may run one after the other.
     let bytes = if join.mode == PartitionMode::Partitioned { 2 << 20 } else { 8 << 20 };
     let (plan, runtime) = (join.koel(), runtime(bytes, DiskManagerMode::OsTmpDirectory));
     let context = context(Arc::clone(&runtime), KoelOptions::default());

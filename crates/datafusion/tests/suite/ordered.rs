@@ -1,4 +1,4 @@
-//! `koel.ordered`: twenty runs with four partitions, on every device, have one order.
+//! `koel.ordered`: twenty runs with four partitions return rows in the same order, on every device.
 
 use datafusion::physical_plan::collect;
 use koel_datafusion::KoelOptions;

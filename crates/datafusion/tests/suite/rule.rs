@@ -31,7 +31,7 @@ async fn with_tables() -> SessionContext {
 }
 
 #[tokio::test]
-async fn joins_are_taken_and_say_where_they_ran() {
+async fn joins_are_replaced_and_report_where_they_ran() {
     let context = with_tables().await;
     let sql = "select count(*) from l join r on l.id = r.id and l.a + r.b < 9";
     let plan = answer(&context, &format!("explain {sql}")).await;
@@ -53,7 +53,7 @@ async fn joins_are_taken_and_say_where_they_ran() {
 
 /// Keys that are not columns: they are evaluated one batch at a time, on both sides.
 #[tokio::test]
-async fn joins_by_expressions_are_stock_ones() {
+async fn joins_by_expressions_match_stock() {
     let context = with_tables().await;
     for how in ["join", "left join", "right join", "full join", "left semi join", "right anti join"] {
         let columns = match how {
@@ -75,7 +75,7 @@ async fn joins_by_expressions_are_stock_ones() {
 }
 
 #[tokio::test]
-async fn joins_that_stay_say_why() {
+async fn plans_say_why_joins_are_not_replaced() {
     let context = with_tables().await;
     let not_in = "select count(*) from l where a not in (select b from r)";
     let plan = answer(&context, &format!("explain verbose {not_in}")).await;
@@ -126,7 +126,7 @@ async fn options_are_set_by_sql_and_checked() {
 
 /// Operators that require an order of their input.
 #[tokio::test]
-async fn merges_are_taken_where_no_one_relies_on_their_order() {
+async fn sort_merges_are_replaced_unless_their_order_is_used() {
     let context = with_tables().await;
     answer(&context, "set datafusion.optimizer.prefer_hash_join = false").await;
     let joined = "select l.id, r.b from l join r on l.id = r.id";

@@ -1,4 +1,4 @@
-//! Build sides that partitions, queries and processes share, against stock DataFusion.
+//! Build sides that partitions, queries and processes share, compared with stock DataFusion.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::rule::answer;
 
 const LIMIT: usize = 1 << 30;
 
-/// Writes tables with nulls, duplicates and text, and a few files of the build side.
+/// Writes tables with nulls, duplicates and text; the build side has several files.
 async fn files(folder: &Path) {
     let context = SessionContext::new();
     for (name, rows) in [
@@ -120,7 +120,8 @@ async fn queries_share_build_sides_and_return_stock_rows() {
             assert!(first == stock && again == stock, "{sql}, {threshold}");
             shared += metric(&context, sql, "build_cache_hits").await;
         }
-        // DataFusion may exchange the sides, and joins that end with build rows are shared if the build side is whole.
+        // DataFusion may swap the sides. Joins that return unmatched build rows share a build side only if it is not
+        // partitioned.
         assert!(shared >= 4, "{shared} of {threshold}");
         assert!(!cache.is_empty() && cache.bytes() < LIMIT);
     }
@@ -155,7 +156,7 @@ async fn concurrent_queries_build_once() {
     assert_eq!(cache.len(), 1);
     let ran = analyzed(&context).await;
     assert!(ran.contains("build_cache_hits=1") && ran.contains("build_cache_misses=0"), "{ran}");
-    // Off, as by default.
+    // Disabled, which is the default.
     answer(&context, "set koel.build_cache_bytes = 0").await;
     let ran = analyzed(&context).await;
     assert!(ran.contains("KoelJoinExec") && !ran.contains("build_cache"), "{ran}");
@@ -191,7 +192,7 @@ async fn changed_files_and_other_queries_are_built_again() {
     assert_eq!(answer(&after, SQL).await, now);
 }
 
-/// A build side that does not depend only on files is not kept.
+/// A build side that depends on anything but files is not cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn build_sides_of_other_sources_are_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -215,7 +216,7 @@ async fn build_sides_of_other_sources_are_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_limit_removes_what_was_used_last() {
+async fn the_limit_evicts_the_least_recently_used_build_side() {
     let folder = tempfile::tempdir().expect("a folder");
     files(folder.path()).await;
     let cache = Arc::new(KoelBuildCache::default());
@@ -226,12 +227,12 @@ async fn the_limit_removes_what_was_used_last() {
     let bytes = cache.bytes();
     answer(&context, &format!("set koel.build_cache_bytes = {}", bytes * 5 / 2)).await;
     assert_eq!((misses(4501).await, cache.len()), (1, 2));
-    // The first one was used after the second one.
+    // The first build side is now the most recently used one.
     assert_eq!(misses(4500).await, 0);
     assert_eq!((misses(4502).await, cache.len()), (1, 2));
     assert_eq!((misses(4500).await, misses(4501).await), (0, 1));
     assert!(cache.bytes() <= bytes * 5 / 2);
-    // One that is larger than the limit is used once.
+    // A build side that is larger than the limit is not cached.
     answer(&context, "set koel.build_cache_bytes = 1000").await;
     assert_eq!((misses(4503).await, misses(4503).await, cache.bytes()), (1, 1, 0));
     let rows = answer(&context, &sql(4503)).await;
@@ -254,7 +255,7 @@ async fn another_session_reads_the_file_of_the_first() {
     assert_eq!(metric(&first, SQL, "build_cache_hits").await, 1);
     let files: Vec<_> = fs::read_dir(&kept).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
-    // As after a restart.
+    // A new session, as after a restart.
     let second = new(&options).await;
     let ran = analyzed(&second).await;
     assert!(ran.contains("build_file_hits=1") && ran.contains("build_cache_misses=0"), "{ran}");
@@ -283,10 +284,10 @@ async fn another_session_reads_the_file_of_the_first() {
     assert_eq!(answer(&context, SQL).await, rows);
 }
 
-/// Where the process of [`worker`] finds its tables; its build sides are in the folder `kept` there.
+/// The variable with the folder of the tables of a [`worker`]. Its build sides are in the subfolder `kept`.
 const WORKER: &str = "KOEL_TEST_WORKER";
 
-/// Not a test: a process that answers [`SQL`] with a folder of build sides.
+/// The main function of a child process, rather than a test: answers [`SQL`] with a folder of build sides.
 #[tokio::test]
 #[ignore = "a process that a test starts"]
 async fn worker() {
@@ -300,10 +301,10 @@ async fn worker() {
     println!("\nworker: {mapped} mapped, {built} built\n{}", pretty_format_batches(&rows).expect("text"));
 }
 
-/// A worker that is killed while it builds, or later, and started again: it returns the same rows, maps a file that is
-/// complete, and removes the incomplete files of the killed one.
+/// A worker is killed while it builds, or later. The next worker returns the same rows, maps the file if it is
+/// complete, and removes incomplete files of the killed worker.
 #[tokio::test]
-async fn a_worker_that_was_killed_uses_the_file_again() {
+async fn workers_use_complete_files_of_killed_workers() {
     let folder = tempfile::tempdir().expect("a folder");
     files(folder.path()).await;
     let more =
@@ -321,7 +322,7 @@ async fn a_worker_that_was_killed_uses_the_file_again() {
         command.env(WORKER, folder.path()).env("KOEL_UNNAMED_FILES", files);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process")
     };
-    // The output of a worker: the numbers of build sides that it mapped and built, and its rows.
+    // Parses the output of a worker: the numbers of build sides that it mapped and built, and its rows.
     let end = |worker: Child| {
         let output = worker.wait_with_output().expect("a process");
         let text = String::from_utf8(output.stdout).expect("text");
@@ -335,7 +336,7 @@ async fn a_worker_that_was_killed_uses_the_file_again() {
     for kill in 0..10_u32 {
         fs::create_dir(&kept).expect("a folder");
         let start = Instant::now();
-        // The second one writes to a file that has a name from the beginning.
+        // Every second worker writes to a file that has a name from the beginning.
         let mut worker = begin(if kill % 2 == 0 { "on" } else { "off" });
         match kill {
             // Not killed.
@@ -354,7 +355,7 @@ async fn a_worker_that_was_killed_uses_the_file_again() {
         }
         let is_complete = names(".koel") == 1;
         complete[usize::from(is_complete)] += 1;
-        assert!(is_complete || kill != 2, "it was there before the process was killed");
+        assert!(is_complete || kill != 2, "the file existed before the process was killed");
         let (found, rows) = end(begin("on"));
         assert_eq!(found, if is_complete { "1 mapped, 0 built" } else { "0 mapped, 1 built" }, "kill {kill}");
         assert_eq!(Some(rows), expected, "kill {kill}");
@@ -365,7 +366,7 @@ async fn a_worker_that_was_killed_uses_the_file_again() {
 }
 
 #[tokio::test]
-async fn joins_take_a_build_side_and_refuse_another_one() {
+async fn joins_accept_their_build_side_and_refuse_others() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
     let build = batch([("id", numbers(&[1, 2, 2])), ("x", texts)]);
     let probe = batch([("id", numbers(&[2, 3]))]);
@@ -402,7 +403,7 @@ async fn joins_take_a_build_side_and_refuse_another_one() {
         (side(&build, "id", equal), "other nulls"),
     ] {
         let error = join(JoinType::Inner, PartitionMode::CollectLeft).with_build_side(other).err();
-        let error = error.expect("it is another side").to_string();
+        let error = error.expect("the build side of another table is refused").to_string();
         assert!(error.contains(part), "{error}");
     }
     let error = join(JoinType::Left, PartitionMode::Partitioned).with_build_side(own).expect_err("it is partitioned");

@@ -25,7 +25,7 @@ fn context(batch_size: usize) -> Arc<TaskContext> {
 }
 
 #[tokio::test]
-async fn batches_are_no_longer_than_the_sessions() {
+async fn batches_have_at_most_the_batch_size_of_the_session() {
     let left = Table::random(1, "l", &["int64"], &[&[300]], 20, 0.1);
     let right = Table::random(2, "r", &["int64"], &[&[400, 3, 300]], 40, 0.1);
     for how in TYPES {
@@ -55,7 +55,7 @@ async fn probe_rows_keep_their_order() {
             let mut last = None;
             for row in listed(&right.schema, &rows) {
                 if last.as_ref() != Some(&row) {
-                    assert!(rest.any(|other| *other == row), "{how}: {row} comes too late");
+                    assert!(rest.any(|other| *other == row), "{how}: {row} is out of order");
                     last = Some(row);
                 }
             }
@@ -74,7 +74,7 @@ async fn limits_end_a_join() {
 }
 
 #[tokio::test]
-async fn memory_is_given_back() {
+async fn memory_is_released() {
     let left = Table::random(9, "l", &["int64"], &[&[5000]], 1000, 0.0);
     let right = Table::random(10, "r", &["int64"], &[&[1000], &[1000]], 1000, 0.0);
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(100_000_000, 1.0).build_arc().expect("a runtime");
@@ -90,9 +90,9 @@ async fn memory_is_given_back() {
     assert_eq!(runtime.memory_pool.reserved(), 0);
 }
 
-/// The parts of a join's time add up to its total time.
+/// The reported parts of a join's time add up to its total time.
 #[tokio::test]
-async fn times_are_told() {
+async fn times_are_reported() {
     let left = Table::random(13, "l", &["int64"], &[&[50_000]], 10_000, 0.0);
     let right = Table::random(14, "r", &["int64"], &[&[40_000]], 10_000, 0.0);
     let plan = join([&left, &right], JoinType::Inner).koel();
@@ -102,11 +102,11 @@ async fn times_are_told() {
     let parts = ["build_time", "probe_time", "join_time"].map(of);
     assert!(parts.iter().all(|&part| part > 1000), "{parts:?}");
     let all = metrics.elapsed_compute().expect("a time");
-    // Two clocks are read for each part, one after the other.
+    // The total and the parts are measured by separate clocks, so they differ slightly.
     assert!(all * 10 >= parts.iter().sum::<usize>() * 9, "{all} of {parts:?}");
 }
 
-/// 2,000,000 probe rows with 4,000 matches each: the test detects operators that work ahead, or that cannot be stopped.
+/// 2,000,000 probe rows with 4,000 matches each: detects operators that compute rows in advance or cannot be stopped.
 #[tokio::test(flavor = "current_thread")]
 async fn a_dropped_stream_stops_the_work() {
     let left = Table::random(11, "l", &["int32"], &[&[4000]], 1, 0.0);

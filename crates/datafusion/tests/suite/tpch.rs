@@ -10,7 +10,7 @@ use crate::common::sorted;
 #[path = "../../examples/tpch/tables.rs"]
 mod tables;
 
-/// The numbers of joins in a plan: koel's, and others.
+/// The numbers of koel's and of other joins in a plan.
 fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
     let mut count = (usize::from(plan.is::<KoelJoinExec>()), usize::from(plan.name().ends_with("JoinExec")));
     count.1 -= count.0;
@@ -21,7 +21,7 @@ fn joins(plan: &dyn ExecutionPlan) -> (usize, usize) {
     count
 }
 
-/// Checks that each query has the rows of stock; returns the numbers of joins, koel's and others.
+/// Checks that each query returns the rows of stock DataFusion. Returns the numbers of koel's and of other joins.
 async fn compared(config: SessionConfig, options: KoelOptions) -> (usize, usize) {
     let tables = tables::tables(0.01, 3).expect("the tables of TPC-H");
     let builder = || SessionStateBuilder::new().with_default_features().with_config(config.clone());
@@ -63,7 +63,7 @@ async fn all_queries_have_the_answers_of_stock() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_queries_have_the_answers_of_merges() {
+async fn all_queries_match_merges() {
     let config = config().set_bool("datafusion.optimizer.prefer_hash_join", false);
     let (koel, others) = compared(config, KoelOptions::default()).await;
     assert!(koel > 50, "koel has {koel} joins, others {others}");

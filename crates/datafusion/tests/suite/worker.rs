@@ -1,4 +1,4 @@
-//! Plans that a worker rewrites: one node replaces one other, whatever the session's options.
+//! Plans that a worker rewrites: each node is replaced by one node, whatever the session's options.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn names(plan: &dyn ExecutionPlan) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_join_takes_the_place_of_one() {
+async fn one_node_replaces_each_join() {
     let config = SessionConfig::new().with_target_partitions(2);
     let builder = SessionStateBuilder::new().with_default_features().with_config(config);
     let options = KoelOptions::default().ordered(true).notes(true);

@@ -2,7 +2,7 @@
 
 use super::Case;
 
-/// Commands that take keys and values without names, and those that take named columns in their place.
+/// Commands on unnamed columns, and the commands on named columns that are advised instead.
 pub(super) const NAMES: &[Case] = &[
     (
         "koel groupby orders.csv",

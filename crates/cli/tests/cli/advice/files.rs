@@ -1,8 +1,8 @@
-//! Advice on files: their formats, and where they are.
+//! Advice on files: their formats and their paths.
 
 use super::Case;
 
-/// Files, their formats and their places.
+/// Files, their formats and their paths.
 pub(super) const FILES: &[Case] = &[
     ("koel join - -", "name the other", "koel join - pairs.csv < pairs.csv"),
     ("koel unique - - --on id", "name the others", "koel unique - names.csv --on id < names.csv"),
@@ -105,8 +105,8 @@ pub(super) const FILES: &[Case] = &[
     ("koel convert encrypted.parquet -", "remove the column", "koel unique encrypted.parquet --on i32"),
 ];
 
-/// Programs that may be missing, and files of theirs, which they convert: a command that succeeds if the program is
-/// there, and a case.
+/// Files of other programs, which those programs convert: a command that succeeds if the program is installed, and a
+/// case.
 pub(super) const UNPACK: &[(&str, Case)] = &[
     (
         "command -v bzip2",

@@ -1,8 +1,8 @@
-//! Advice on formats that are not read, on types that formats do not hold, and on damaged files.
+//! Advice on unsupported formats, on types that formats do not support, and on damaged files.
 
 use super::Case;
 
-/// Formats by their first bytes, and types that a format does not hold.
+/// Formats detected from their first bytes, and types that a format does not support.
 pub(super) const FORMATS: &[Case] = &[
     (
         "printf '\\037\\235\\220\\151\\310\\260\\260\\243\\040\\006\\013\\031\\012\\000' > f.Z; koel convert f.Z -",

@@ -39,7 +39,7 @@ async fn frames_of_windows_have_exact_sums() {
     assert_eq!(bits(&context, &growing).await, frames(&values, |row| 0..row + 1));
     let shrinking = sum("rows between current row and unbounded following");
     assert_eq!(bits(&context, &shrinking).await, frames(&values, |row| row..count));
-    // Means of one value are that value; without values they are null.
+    // The mean of one value is that value, and the mean of no values is null.
     let each = "select i, avg(x) over (order by i rows between current row and current row) from t";
     assert_eq!(bits(&context, each).await, frames(&values, |row| row..row + 1));
 }
@@ -58,9 +58,9 @@ async fn distinct_values_are_added_once() {
     for partitions in [1, 4] {
         let context = session(&rows, partitions, config(partitions, 100));
         assert_eq!(bits(&context, "select k, sum(distinct x) from t group by k").await, once);
-        // DataFusion would rewrite this as a sum of sums.
-        let beside = bits(&context, "select k, sum(distinct x), sum(x + 0.0) from t group by k").await;
-        for (group, sums) in beside {
+        // DataFusion would rewrite these aggregates as sums of sums.
+        let both = bits(&context, "select k, sum(distinct x), sum(x + 0.0) from t group by k").await;
+        for (group, sums) in both {
             assert_eq!(sums, [once[&group][0], all[&group][0]], "group {group}");
         }
         let windows = "select i + 0 * k, sum(distinct x) over (order by i rows between 1 preceding and current row) \
@@ -101,10 +101,10 @@ async fn other_floats_are_added_as_doubles() {
     assert_eq!(bits(&context, &sql).await, halves);
 }
 
-/// Columns of every other type have DataFusion's results, and all columns have its names and types.
+/// Sums of other types have DataFusion's results, and all columns have DataFusion's names and types.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_types_names_and_schemas_are_those_of_stock() {
-    // Quarters: sums of doubles in any order are exact.
+async fn other_types_names_and_schemas_match_stock() {
+    // Multiples of a quarter, whose sums as doubles are exact in any order.
     let value = |number: i64| (number % 7 != 0).then_some((number % 41) as f64 * 0.25);
     let rows: Vec<Row> = (0..2000).map(|number| Row { number, group: number % 11, value: value(number) }).collect();
     let koel = session(&rows, 3, config(3, 100));
@@ -143,7 +143,7 @@ async fn other_types_names_and_schemas_are_those_of_stock() {
 }
 
 #[tokio::test]
-async fn plans_have_states_of_exact_sums() {
+async fn partial_aggregates_have_states_of_exact_sums() {
     let context = session(&rows(10, 5, 100), 2, config(2, 10));
     let plan = context.sql(BY_KEY).await.expect("SQL").create_physical_plan().await.expect("a plan");
     let shown = displayable(plan.as_ref()).indent(false).to_string();

@@ -1,4 +1,4 @@
-//! Sums and means of floats are exact, whatever the order of rows and however they are added.
+//! Sums and means of floats are exact, whatever the order and the partitioning of rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ async fn bits(context: &SessionContext, sql: &str) -> Bits {
     found
 }
 
-/// Values of all magnitudes, of similar magnitudes, that cancel out, that grow, and nulls; some groups have no value.
+/// Values of all magnitudes, of similar magnitudes, that cancel out, and that grow, and nulls. Some groups have no
+/// values.
 fn rows(seed: u64, groups: i64, count: usize) -> Vec<Row> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut rows = Vec::new();
@@ -119,7 +120,7 @@ fn by_group(rows: &[Row]) -> BTreeMap<i64, Vec<f64>> {
     groups
 }
 
-/// The bits of the sums, by another algorithm.
+/// The bits of the sums, computed by another algorithm.
 fn expected(rows: &[Row]) -> Bits {
     let sum = |values: Vec<f64>| (!values.is_empty()).then(|| oracle::sum(&values).to_bits());
     by_group(rows).into_iter().map(|(group, values)| (group, vec![sum(values)])).collect()
@@ -209,7 +210,7 @@ async fn special_values_and_limits_of_doubles() {
 }
 
 #[tokio::test]
-async fn rows_that_a_filter_drops_do_not_count() {
+async fn filtered_rows_are_not_aggregated() {
     let rows = rows(4, 12, 3000);
     let kept: Vec<Row> = rows.iter().filter(|row| row.number % 3 == 1).copied().collect();
     let expected: Bits = expected(&rows)
@@ -223,7 +224,7 @@ async fn rows_that_a_filter_drops_do_not_count() {
     }
 }
 
-/// Rows that are converted to states ungrouped, before they are exchanged.
+/// Partial aggregates that are skipped convert rows to states without grouping them, before a repartitioning.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partial_aggregates_that_are_skipped_have_the_same_sums() {
     let rows = rows(5, 2000, 6000);
