@@ -432,7 +432,8 @@ fn take_apart(name: &str, chunk: &ArrayRef, above: Option<&NullBuffer>, to: &mut
         }
         DataType::Dictionary(..) => {
             let array = chunk.as_any_dictionary();
-            match strings(array.values()) {
+            // The index of each row's value has 32 bits.
+            match strings(array.values()).filter(|strings| u32::try_from(strings.len()).is_ok()) {
                 Some(strings) => put(Values::Bytes(Bytes { strings, keys: Some(dictionary_keys(chunk)) })),
                 None => take_apart(name, &take(array.values(), array.keys())?, above, to)?,
             }

@@ -71,12 +71,9 @@ pub(crate) fn add_contents(array: &dyn Array, of_rows: &mut [u32]) {
         DataType::BinaryView => add_views(array.as_binary_view().views(), array.nulls(), of_rows),
         fixed if is_fixed(fixed) => (),
         DataType::Dictionary(..) => {
-            let (dictionary, nulls) = (array.as_any_dictionary(), array.nulls());
-            let mut of_rows = of_rows.iter_mut().enumerate();
-            each_value(dictionary.values(), &keys_of(dictionary), |bytes| {
-                if let Some((row, of_row)) = of_rows.next()
-                    && nulls.is_none_or(|nulls| nulls.is_valid(row))
-                {
+            let mut of_rows = of_rows.iter_mut();
+            each_value(array.as_any_dictionary(), |bytes| {
+                if let Some(of_row) = of_rows.next() {
                     *of_row = of_row.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
                 }
             });
@@ -159,48 +156,56 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
             of_valid(&|rows| columns.iter().map(|column| content(column, rows.clone())).sum())
         }
         DataType::Dictionary(..) => {
-            let keys = array.slice(rows.start, rows.len());
-            let (dictionary, nulls) = (keys.as_any_dictionary(), keys.nulls());
-            let keys = keys_of(dictionary);
-            valid(nulls, 0..keys.len(), &|rows| {
-                let mut sum = 0;
-                each_value(dictionary.values(), &keys[rows], |bytes| sum += bytes);
-                sum
-            })
+            let mut sum = 0;
+            each_value(array.slice(rows.start, rows.len()).as_any_dictionary(), |bytes| sum += bytes);
+            sum
         }
         _ => 0,
     }
 }
 
-/// The position of each row's value; none if the dictionary has no values, so that all rows are null.
-fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
-    if dictionary.values().is_empty() { Vec::new() } else { dictionary.normalized_keys() }
-}
-
-/// Calls `put` with the content of each of the values of a dictionary at these positions. A dictionary may be too large
-/// for caches, so the loop over text is short: the processor then waits for several values at a time.
-fn each_value(values: &dyn Array, at: &[usize], mut put: impl FnMut(usize)) {
-    let nulls = values.nulls();
-    let is_there = |at: usize| nulls.is_none_or(|nulls| nulls.is_valid(at));
-    macro_rules! each {
-        (|$at:ident| $bytes:expr) => {
-            at.iter().for_each(|&$at| put(if is_there($at) { $bytes } else { 0 }))
-        };
+/// Calls `put` with the content of the value of each row, 0 for nulls. A dictionary may be too large for caches, so the
+/// loops over text and binary are short: the processor then waits for several values at a time.
+fn each_value(dictionary: &dyn AnyDictionaryArray, mut put: impl FnMut(usize)) {
+    let (values, nulls) = (dictionary.values(), dictionary.nulls());
+    // All rows are null.
+    if values.is_empty() {
+        return;
     }
-    match values.data_type() {
-        DataType::Utf8 => {
-            let offsets = values.as_string::<i32>().value_offsets();
+    let keys = dictionary.normalized_keys();
+    macro_rules! each {
+        (|$at:ident| $bytes:expr) => {{
+            let is_there = |row: usize, at: usize| {
+                nulls.is_none_or(|nulls| nulls.is_valid(row)) && values.nulls().is_none_or(|nulls| nulls.is_valid(at))
+            };
+            keys.iter().enumerate().for_each(|(row, &$at)| put(if is_there(row, $at) { $bytes } else { 0 }))
+        }};
+    }
+    macro_rules! texts {
+        ($offsets:expr) => {{
+            let offsets = $offsets;
             each!(|at| (offsets[at + 1] - offsets[at]) as usize)
-        }
-        DataType::LargeUtf8 => {
-            let offsets = values.as_string::<i64>().value_offsets();
-            each!(|at| (offsets[at + 1] - offsets[at]) as usize)
-        }
-        DataType::Utf8View => {
-            let views = values.as_string_view().views();
+        }};
+    }
+    macro_rules! views {
+        ($views:expr) => {{
+            let views = $views;
             each!(|at| of_view(&views[at]) as usize)
+        }};
+    }
+    let of_value = |at: usize| content(values, at..at + 1);
+    match values.data_type() {
+        DataType::Utf8 => texts!(values.as_string::<i32>().value_offsets()),
+        DataType::LargeUtf8 => texts!(values.as_string::<i64>().value_offsets()),
+        DataType::Binary => texts!(values.as_binary::<i32>().value_offsets()),
+        DataType::LargeBinary => texts!(values.as_binary::<i64>().value_offsets()),
+        DataType::Utf8View => views!(values.as_string_view().views()),
+        DataType::BinaryView => views!(values.as_binary_view().views()),
+        _ if values.len() <= keys.len() => {
+            let of_values: Vec<usize> = (0..values.len()).map(of_value).collect();
+            each!(|at| of_values[at])
         }
-        _ => each!(|at| content(values, at..at + 1)),
+        _ => each!(|at| of_value(at)),
     }
 }
 

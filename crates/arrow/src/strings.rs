@@ -15,8 +15,8 @@
 //!
 //! The device stores only hashes. Strings remain in host memory, where they are compared.
 //!
-//! Batches of a table often share a dictionary. Its values are looked up once, as soon as as many rows were looked up;
-//! before that, only the values of their rows are.
+//! Batches of a table without a memory limit may share a dictionary. Its values are looked up once, when the number of
+//! rows that were looked up reaches the number of values; before that, only the values of these rows are.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -137,21 +137,23 @@ impl StringNumbers {
     fn of_dictionary(&self, dictionary: &Strings, rows: usize) -> Result<Option<Arc<Vec<u32>>>> {
         let lock = || -> MutexGuard<'_, Shared> { self.shared.lock().unwrap_or_else(PoisonError::into_inner) };
         let is_shared = |shared: &Shared| shared.dictionary.as_ref().map(Strings::place) == Some(dictionary.place());
-        {
-            let mut shared = lock();
-            if !is_shared(&shared) {
-                *shared = Shared { dictionary: Some(dictionary.clone()), rows: Some(0), numbers: None };
-            }
-            if let Some(numbers) = &shared.numbers {
-                return Ok(Some(Arc::clone(numbers)));
-            }
-            let Some(before) = shared.rows else { return Ok(None) };
-            let is_enough = before + rows >= dictionary.len();
-            shared.rows = (!is_enough).then_some(before + rows);
-            if !is_enough {
-                return Ok(None);
-            }
+        // Dropped after the lock: the memory may belong to another library, whose code frees it.
+        let _other;
+        let mut shared = lock();
+        _other = (!is_shared(&shared)).then(|| {
+            let dictionary = Some(dictionary.clone());
+            std::mem::replace(&mut *shared, Shared { dictionary, rows: Some(0), numbers: None })
+        });
+        if let Some(numbers) = &shared.numbers {
+            return Ok(Some(Arc::clone(numbers)));
         }
+        let Some(before) = shared.rows else { return Ok(None) };
+        let is_enough = before.max(rows) >= dictionary.len();
+        shared.rows = (!is_enough).then_some(before + rows);
+        if !is_enough {
+            return Ok(None);
+        }
+        drop(shared);
         // Without the lock: a thread that waits for others in there may begin with another batch.
         let (strings, rows) = (dictionary.clone(), dictionary.len());
         let values = Piece { values: Values::Bytes(Bytes { strings, keys: None }), nulls: None, rows };
@@ -409,7 +411,7 @@ mod tests {
             _ => NO_ROW,
         };
         // Batches with fewer rows than the dictionary has values, with as many, and with more.
-        for (values, rows, from) in [(4000, 400, 3600), (500, 500, 0), (300, 1000, 0)] {
+        for (values, rows, from) in [(4000, 400, 4000), (500, 500, 0), (300, 1000, 0)] {
             let dictionary: ArrayRef = Arc::new(dictionary(values));
             for start in (0..6000).step_by(rows) {
                 let batch = dictionary.slice(start, rows);

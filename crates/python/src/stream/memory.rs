@@ -1,6 +1,8 @@
 //! Memory limits and temporary folders of streams.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use koel_arrow::external::Limit;
 use pyo3::exceptions::{PyNotADirectoryError, PyTypeError, PyValueError};
@@ -19,10 +21,10 @@ const OVERHEAD: u64 = 64 << 20;
 /// The minimum share of the limit per thread, in bytes.
 const BYTES_PER_THREAD: u64 = 16 << 20;
 
-/// The limit for the arguments `memory_limit` and `temp_dir`. It is at most a third of the memory that the process can
-/// allocate, without the overhead, so that neither the work nor the reader of its result runs out of memory.
+/// The limit for the arguments `memory_limit` and `temp_dir`. It is lowered if the process cannot allocate three times
+/// as much, without the overhead, so that neither the work nor the reader of its result runs out of memory.
 pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) -> PyResult<Limit> {
-    // If no limit is given, at most half of the memory of the device and of this machine is used.
+    // At most half of the memory of the device and of this machine is used anyway.
     let bytes = memory.map_or(Ok(u64::MAX), bytes)?;
     check(OVERHEAD + 3 * MIN_LIMIT)?;
     let bytes = match obtainable(bytes.saturating_mul(3).saturating_add(OVERHEAD)) {
@@ -40,7 +42,7 @@ pub(crate) fn limit(memory: Option<&Bound<'_, PyAny>>, folder: Option<PathBuf>) 
     Ok(Limit::new(bytes).in_folder(folder))
 }
 
-/// The maximum number of threads for a limit: the allocator keeps some freed memory for each thread.
+/// The maximum number of threads for a limit, at least 2: the allocator keeps some freed memory for each thread.
 pub(crate) fn threads(limit: u64) -> usize {
     usize::try_from(limit / BYTES_PER_THREAD).unwrap_or(usize::MAX).max(2)
 }
@@ -50,22 +52,54 @@ pub(crate) fn needs(limit: u64) -> u64 {
     limit.min(half() / 4).saturating_add(OVERHEAD / 2)
 }
 
-/// Returns freed memory to the system if the allocator holds more than 1.25 times the limit. The allocator keeps
-/// freed memory for a second, which saves page faults but counts towards the limit.
-pub(crate) fn purge(limit: u64) {
-    if committed() > limit.saturating_add(limit / 4) {
-        // SAFETY: any thread can call this at any time.
-        #[expect(unsafe_code, reason = "a function of a C library")]
-        unsafe {
-            libmimalloc_sys::mi_collect(true);
+/// Returns freed memory to the system while work with a memory limit runs. The allocator keeps freed memory for a
+/// second, which saves page faults but counts towards the limit.
+pub(crate) struct Purge {
+    limit: u64,
+    /// The number of bytes that other objects of this module used when the work began, or use now if that is less.
+    others: AtomicU64,
+}
+
+impl Purge {
+    /// `limit` is the memory limit in bytes; `u64::MAX` means none.
+    pub(crate) fn new(limit: u64) -> Self {
+        Purge { limit, others: AtomicU64::new(0) }
+    }
+
+    /// Must be called before the work allocates memory.
+    pub(crate) fn begin(&self) {
+        if self.limit < u64::MAX {
+            release();
+            self.others.store(committed(), Relaxed);
+        }
+    }
+
+    /// Returns freed memory if the work has more than 1.25 times the limit. Must be called regularly.
+    pub(crate) fn run(&self) {
+        if self.limit == u64::MAX {
+            return;
+        }
+        let now = committed();
+        let others = self.others.fetch_min(now, Relaxed).min(now);
+        if now - others > self.limit.saturating_add(self.limit / 4) {
+            release();
         }
     }
 }
 
-/// The memory that the allocator holds, in bytes.
+/// Returns freed memory to the system.
+fn release() {
+    // SAFETY: any thread can call this at any time.
+    #[expect(unsafe_code, reason = "a function of a C library")]
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
+    }
+}
+
+/// The number of bytes that the allocator has from the system.
 fn committed() -> u64 {
     let (mut bytes, null) = (0, std::ptr::null_mut);
-    // SAFETY: writes only through the one pointer that is not null, which is valid.
+    // SAFETY: results are written through the pointers that are not null.
     #[expect(unsafe_code, reason = "a function of a C library")]
     unsafe {
         libmimalloc_sys::mi_process_info(null(), null(), null(), null(), null(), &raw mut bytes, null(), null());

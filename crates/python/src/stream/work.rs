@@ -26,7 +26,7 @@ use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::memory as limits;
+use super::memory::{self as limits, Purge};
 use crate::error::{Failure, KoelError, Result};
 use crate::memory;
 use crate::run::{PATIENCE, panicked, threads};
@@ -47,6 +47,7 @@ struct Shared {
     process: u32,
     /// The memory limit in bytes.
     limit: u64,
+    purge: Purge,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -114,7 +115,13 @@ impl Work {
     /// `limit` is the memory limit in bytes.
     pub(crate) fn new(job: Job, limit: u64) -> Self {
         let state = Mutex::new(State { job: Some(job), ..State::default() });
-        Work(Arc::new(Shared { process: process::id(), limit, state, changed: Condvar::new() }))
+        Work(Arc::new(Shared {
+            process: process::id(),
+            limit,
+            purge: Purge::new(limit),
+            state,
+            changed: Condvar::new(),
+        }))
     }
 
     /// Returns the next batch; `None` after the last one. Must be called without the interpreter's lock.
@@ -210,6 +217,7 @@ impl Work {
         // The pool is dropped when this function returns, so its threads exit when the work is done.
         pool.spawn(move || {
             shared.lock().worker = Some(thread::current().id());
+            shared.purge.begin();
             let outlet = Outlet(shared);
             let done = catch_unwind(AssertUnwindSafe(|| job(&outlet))).unwrap_or_else(|panic| Err(unwound(panic)));
             outlet.0.lock().end = Some(done.map_err(|error| Arc::new(error.into())));
@@ -265,11 +273,12 @@ impl Outlet {
     }
 
     /// Returns an error if the work was stopped, or if the memory that it needs until the next check is not available.
+    /// Also returns freed memory to the system if the work exceeds its limit.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.lock().is_stopped {
             return Err(stopped().into());
         }
-        limits::purge(self.0.limit);
+        self.0.purge.run();
         memory::check(limits::needs(self.0.limit))
     }
 
