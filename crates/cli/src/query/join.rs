@@ -273,7 +273,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns whether a name is one of these names, or all names if there are none.
+/// Returns a predicate: whether a name is one of `names`. Without names, it accepts every name.
 fn among(names: Option<&[String]>) -> impl Fn(&str) -> bool {
     let names: Option<HashSet<&str>> = names.map(|names| names.iter().map(String::as_str).collect());
     move |name| names.as_ref().is_none_or(|names| names.contains(name))
