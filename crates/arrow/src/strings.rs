@@ -166,6 +166,7 @@ impl StringNumbers {
         Ok(Some(numbers))
     }
 
+    /// As [`find`](Self::find), by looking up each string of the column.
     fn find_each(&self, others: &StringColumn) -> Result<Vec<u32>> {
         let mut of: Vec<u32> = Vec::new();
         let mut waiting: Option<Vec<u32>> = None;
