@@ -12,11 +12,8 @@
 // they write to adjacent places, and a cache line is complete before it is evicted. (With one group for all tiles of a
 // chunk, most offsets would be unnecessary, but it takes 1.5 times as long.)
 //
-// The order within a tile: each work-item counts its KOEL_EACH consecutive pairs by one half of the bits of the digit,
-// in one register. Prefix sums over (half digit, work-item) give the number of pairs before its first pair with each
-// half digit, to which it adds the number of its own earlier pairs with that half digit. This is a stable rank, without
-// atomics. The lower halves are sorted first, then the upper halves. In between, only 16 bits of each pair are moved:
-// the upper half digit, and the position of the pair.
+// Within a tile, pairs are ranked by half a digit at a time (sort.clh): first by the lower halves, then by the upper
+// halves. In between, only 16 bits of each pair are moved: the upper half digit, and the position of the pair.
 //
 // Elements past the end have the greatest key and are last in the input, so they are last in every order. They are not
 // written.
@@ -30,11 +27,8 @@
 
 // The number of values of a digit.
 #define DIGITS (1 << KOEL_DIGIT_BITS)
-#define TILE (KOEL_GROUP * KOEL_EACH)
 // Keys are read four at a time.
 #define FOURS (KOEL_EACH / 4)
-// Counts of half digits, two per word: those of k and of k + COLUMNS.
-#define COLUMNS 8
 // The number of copies of a chunk's counters, which reduce contention: adjacent elements of sorted input have the same
 // digit.
 #define COPIES 4
@@ -57,24 +51,11 @@ INLINED uint word_of(__global const uint *column, ulong i, const uint words, con
     return column[words * i + part];
 }
 
-#if KOEL_KEY_WORDS == 1
-typedef uint key_type;
-typedef uint4 four_keys;
-#else
-typedef ulong key_type;
-typedef ulong4 four_keys;
-#endif
-#if KOEL_VALUE_WORDS == 1
-typedef uint value_type;
-typedef uint4 four_values;
-#else
-typedef ulong value_type;
-typedef ulong4 four_values;
-#endif
-
 // `result` is the OR of all keys, the OR of their complements, and whether any key is less than the one before. For
-// keys of two words, these ORs are those of the low words, and are followed by those of the high words.
-__kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulong len, __global uint *result) {
+// keys of two words, these ORs are those of the low words, and are followed by those of the high words. After these
+// five words there are `samples` keys, at distances that no period of the column has.
+__kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulong len, const uint samples,
+                                        __global uint *result) {
     __local key_type ones[KOEL_GROUP], zeros[KOEL_GROUP];
     __local uint falls[KOEL_GROUP];
     uint me = get_local_id(0), fall = 0;
@@ -93,6 +74,13 @@ __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulo
         one |= four.x | four.y | four.z | four.w;
         zero |= ~(four.x & four.y & four.z & four.w);
         fall |= before > four.x || four.x > four.y || four.y > four.z || four.z > four.w;
+    }
+    for (uint i = get_global_id(0); i < samples; i += get_global_size(0)) {
+        key_type key = keys[(ulong)(uint)(i * 0x9e3779b9u) * len >> 32];
+        result[5 + KOEL_KEY_WORDS * i] = (uint)key;
+#if KOEL_KEY_WORDS == 2
+        result[6 + KOEL_KEY_WORDS * i] = (uint)(key >> 32);
+#endif
     }
     ones[me] = one;
     zeros[me] = zero;
@@ -219,56 +207,6 @@ INLINED void take_words(__global const uint *keys, const uint part, ulong first,
             ulong i = first + (j / 4 * KOEL_GROUP + me) * 4 + j % 4;
             mine[j] = i < len ? word_of(keys, i, KOEL_KEY_WORDS, part) : 0xffffffffu;
         }
-    }
-}
-
-// Computes the position of each of KOEL_EACH consecutive elements if the tile is sorted by half a digit; `fours`
-// contains four times the half digits. There is no barrier after the last reads of `columns` and `sums`.
-INLINED void rank_by(const uint *fours, uint *places, __local uint *columns, __local sum *sums) {
-    uint me = get_local_id(0);
-    // Sixteen counts and sixteen ranks of four bits each.
-    ulong counts = 0;
-    uint2 ranks = 0;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint rank = (uint)(counts >> fours[j]) & 15;
-        if (j < 8) ranks.x |= rank << (4 * j % 32);
-        else ranks.y |= rank << (4 * j % 32);
-        if (j + 1 < KOEL_EACH) counts += 1UL << fours[j];
-    }
-    uint lower = (uint)counts, upper = (uint)(counts >> 32);
-    #pragma unroll
-    for (uint k = 0; k < COLUMNS; k++) {
-        columns[k * KOEL_GROUP + me] = ((lower >> (4 * k)) & 15) | (((upper >> (4 * k)) & 15) << 16);
-    }
-    // The last element is counted here, because a count of sixteen does not fit in four bits.
-    uint last = fours[KOEL_EACH - 1];
-    columns[last % 32 / 4 * KOEL_GROUP + me] += last < 32 ? 1u : 1u << 16;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // The counts are stored in the order of the prefix sums: COLUMNS consecutive words per work-item.
-    __local uint4 *row = (__local uint4 *)(columns + me * COLUMNS);
-    uint4 a = row[0], b = row[1];
-    uint total;
-    uint before = sum_before(a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w, sums, &total);
-    // The half digits in the lower 16 bits of words come before those in the upper bits.
-    before += total << 16;
-    uint4 sums_a, sums_b;
-    sums_a.x = before;
-    sums_a.y = sums_a.x + a.x;
-    sums_a.z = sums_a.y + a.y;
-    sums_a.w = sums_a.z + a.z;
-    sums_b.x = sums_a.w + a.w;
-    sums_b.y = sums_b.x + b.x;
-    sums_b.z = sums_b.y + b.y;
-    sums_b.w = sums_b.z + b.z;
-    row[0] = sums_a;
-    row[1] = sums_b;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    __local const ushort *halves = (__local const ushort *)columns;
-    #pragma unroll
-    for (uint j = 0; j < KOEL_EACH; j++) {
-        uint before_mine = halves[(fours[j] & 28) * (KOEL_GROUP / 2) + 2 * me + fours[j] / 32];
-        places[j] = before_mine + (((j < 8 ? ranks.x : ranks.y) >> (4 * j % 32)) & 15);
     }
 }
 

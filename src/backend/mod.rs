@@ -198,10 +198,10 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
     ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
     /// Returns the pairs `(keys[i], values[i])` in ascending order of keys. The sort is stable.
     ///
-    /// Cost: 16 bytes of memory per pair, including the result, whatever the distribution of the keys. On the CPU two
-    /// passes through memory, and more only if many keys share their leading bits; on OpenCL one pass of 20 bytes per
-    /// pair for every 8 bits in which keys differ. If the keys are sorted already, they are copied. OpenCL devices sort
-    /// fewer than 2^32 pairs.
+    /// Cost: the memory of the pairs twice, including the result, whatever the distribution of the keys. On the CPU two
+    /// passes through memory, and more only if many keys share their leading bits. On OpenCL one pass for every 8 bits
+    /// in which keys differ; on GPUs three or four passes for long keys if few of them share their leading bits. If the
+    /// keys are sorted already, they are copied. OpenCL devices sort fewer than 2^32 pairs.
     fn sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Self::Buffer<K>,

@@ -17,7 +17,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use super::numbering::{FirstSeen, Numbered, sorted};
+use super::numbering::{FirstSeen, Numbered, of_sorted, sorted};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, KeySlots, Relational, Runs, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
@@ -38,7 +38,10 @@ const SLOTS_FROM: u64 = 4;
 /// Slots per group, by the estimated number of groups.
 const SLOTS_EACH: u64 = 2;
 /// There is at least one slot per this number of rows, because the estimate is too low if groups differ in size.
-const ROWS_PER_SLOT: u64 = 16;
+const ROWS_PER_SLOT: u64 = 32;
+/// The maximum base-2 logarithm of the number of slots for aggregates. Those of more slots are outside of the cache,
+/// and a sort is faster.
+const AGGREGATED_BITS: u32 = 21;
 /// There is at most one slot per this number of rows: aggregates take up to 44 bytes per slot, used or not.
 const LEAST_ROWS_PER_SLOT: u64 = 2;
 /// With at least this number of rows per slot, ascending groups are found by slots.
@@ -81,26 +84,34 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K
     Grouping::by(backend, keys, Strategy::of(backend, keys)?)?.numbered(backend)
 }
 
-/// The distinct keys in order of first appearance, and the groups of rows.
+/// The distinct keys in order of first appearance, and the groups of rows to aggregate.
 pub(super) fn grouped<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Grouping<B, K>> {
-    Grouping::by(backend, keys, Strategy::of(backend, keys)?)
+    Grouping::by(backend, keys, Strategy::of(backend, keys)?.for_aggregates())
 }
 
-/// The distinct keys in ascending order, and the groups of rows; `None` if a sort of all rows is faster than slots and
-/// a sort of the distinct keys.
+/// The distinct keys in ascending order, and the groups of rows to aggregate; `None` if a sort of all rows is faster
+/// than slots and a sort of the distinct keys.
 pub(super) fn ascending<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Option<Grouping<B, K>>> {
-    match slots_for_ascending(backend, keys)? {
+    match slots_for_ascending(backend, keys, Strategy::for_aggregates)? {
         Some(slots) => Grouping::by_slots(backend, keys, slots)?.ascending(backend).map(Some),
         None => Ok(None),
     }
 }
 
-/// As [`ascending`], but returns only the distinct keys.
+/// The distinct keys in ascending order, and the groups of rows.
+pub(super) fn ascending_groups<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<Grouping<B, K>> {
+    match slots_for_ascending(backend, keys, |strategy| strategy)? {
+        Some(slots) => Grouping::by_slots(backend, keys, slots)?.ascending(backend),
+        None => Grouping::ascending_by_sort(backend, keys),
+    }
+}
+
+/// The distinct keys in ascending order; `None` as in [`ascending`].
 pub(super) fn distinct_ascending<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
 ) -> Result<Option<B::Buffer<K>>> {
-    let Some(slots) = slots_for_ascending(backend, keys)? else { return Ok(None) };
+    let Some(slots) = slots_for_ascending(backend, keys, |strategy| strategy)? else { return Ok(None) };
     let distinct = backend.select(&backend.mark(&slots.first_rows, keys.len())?, true, keys)?;
     sorted(backend, &distinct).map(Some)
 }
@@ -108,11 +119,13 @@ pub(super) fn distinct_ascending<B: Runs<K::Rows>, K: Key>(
 fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     keys: &B::Buffer<K>,
+    changed: impl Fn(Strategy) -> Strategy,
 ) -> Result<Option<KeySlots<B::Buffer<u32>>>> {
+    // The CPU sorts.
     if backend.host().is_some() {
         return Ok(None);
     }
-    match Strategy::of(backend, keys)? {
+    match changed(Strategy::of(backend, keys)?) {
         Strategy::Slots(bits) if (1 << bits) <= keys.len() / ASCENDING_ROWS_PER_SLOT => backend.key_slots(keys, bits),
         _ => Ok(None),
     }
@@ -146,6 +159,14 @@ impl Strategy {
         let Some(slots) = backend.key_slots(&keys, bits_for(2 * rows as u64))? else { return Ok(Strategy::Sort) };
         let distinct = backend.select(&backend.mark(&slots.first_rows, rows)?, true, &keys)?.len();
         Ok(Strategy::by_sample(all, rows as u64, distinct as u64))
+    }
+
+    /// The fastest strategy if rows are aggregated as well.
+    fn for_aggregates(self) -> Strategy {
+        match self {
+            Strategy::Slots(bits) if bits > AGGREGATED_BITS => Strategy::Sort,
+            other => other,
+        }
     }
 
     /// The strategy for `all` rows, if a sample of `rows` rows has `distinct` keys.
@@ -215,6 +236,12 @@ impl<B: Relational> SortedRows<B> {
     }
 }
 
+impl<B: Runs<K::Rows>, K: Key> From<Numbered<B, K>> for Grouping<B, K> {
+    fn from(Numbered { unique, ids }: Numbered<B, K>) -> Self {
+        Grouping { groups: unique.len(), unique, ids, order: None, rows: None }
+    }
+}
+
 impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
     pub(crate) fn by(backend: &B, keys: &B::Buffer<K>, strategy: Strategy) -> Result<Self> {
         match strategy {
@@ -228,11 +255,11 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
     }
 
     fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
-        let Numbered { unique, ids } = match FirstSeen::of(backend, keys)? {
+        let numbered = match FirstSeen::of(backend, keys)? {
             Some(seen) => seen.table(backend, keys)?.numbered(backend, keys)?,
             None => Numbered { unique: backend.clone_buffer(keys)?, ids: backend.iota(keys.len())? },
         };
-        Ok(Grouping { groups: unique.len(), unique, ids, order: None, rows: None })
+        Ok(numbered.into())
     }
 
     fn by_slots(backend: &B, keys: &B::Buffer<K>, slots: KeySlots<B::Buffer<u32>>) -> Result<Self> {
@@ -244,8 +271,7 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
         if found > FEW {
             return Ok(by_slot);
         }
-        let Numbered { unique, ids } = by_slot.numbered(backend)?;
-        Ok(Grouping { unique, ids, groups: found, order: None, rows: None })
+        Ok(by_slot.numbered(backend)?.into())
     }
 
     fn by_sort(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
@@ -257,6 +283,12 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
         let order = backend.scatter(&backend.iota(groups)?, &ids, groups)?;
         let runs = backend.ranks(&begins, len)?;
         Ok(Grouping { unique, ids: runs, groups, order: Some(order), rows: Some(rows) })
+    }
+
+    /// The keys in ascending order, and the rows of each, by a sort of all rows.
+    pub(super) fn ascending_by_sort(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
+        let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
+        Ok(Grouping { rows: Some(rows), ..of_sorted::<B, K>(backend, &sorted)?.into() })
     }
 
     /// The same groups in ascending order of keys.

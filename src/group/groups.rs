@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::first_seen::{Grouping, ids_by_number};
-use super::number::{Columns, Number};
+use super::number::{Columns, Number, Passed};
+use super::numbering::Numbered;
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Runs, Wanted};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -181,6 +182,25 @@ pub(super) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
         return aggregated(backend, unique, &ids, values, aggregates);
     }
     settled(backend, unique, columns.gathered(backend, &order)?)
+}
+
+/// The aggregates of the row numbers of each group, and the id of each row, by the order of the groups.
+pub(super) fn of_row_numbers<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    grouping: Grouping<B, K>,
+    aggregates: &[Aggregate],
+) -> Result<(DeviceGroups<B, K>, B::Buffer<u32>)> {
+    let wanted = wanted(aggregates);
+    let none = backend.filled(0, 0)?;
+    let all = backend.iota(if wanted.values() && grouping.rows.is_none() { grouping.ids.len() } else { 0 })?;
+    let rows = if wanted.values() { grouping.rows.as_ref().unwrap_or(&all) } else { &none };
+    let columns = u32::columns(backend, &grouping.ids, rows, grouping.groups, wanted)?;
+    let columns = match &grouping.order {
+        Some(order) => columns.gathered(backend, order)?,
+        None => columns,
+    };
+    let Numbered { unique, ids } = grouping.numbered(backend)?;
+    Ok((settled(backend, unique, columns)?, ids))
 }
 
 /// The groups with these keys and aggregates.

@@ -61,13 +61,7 @@ pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
             Ok(Numbered { unique: backend.of_host(unique)?, ids: backend.of_host(ids)? })
         }
         IdOrder::FirstSeen => first_seen::numbered(backend, keys),
-        IdOrder::Ascending if let Some(grouping) = first_seen::ascending(backend, keys)? => grouping.numbered(backend),
-        IdOrder::Ascending => {
-            let (sorted, rows) = backend.sort_pairs(keys, &backend.iota(keys.len())?)?;
-            let Numbered { unique, ids } = of_sorted(backend, &sorted)?;
-            drop(sorted);
-            Ok(Numbered { unique, ids: backend.scatter(&ids, &rows, keys.len())? })
-        }
+        IdOrder::Ascending => first_seen::ascending_groups(backend, keys)?.numbered(backend),
     }
 }
 

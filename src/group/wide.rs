@@ -52,7 +52,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::groups::{aggregated_by, check_values, wanted};
+use super::first_seen::Grouping;
+use super::groups::{aggregated_by, check_values, of_row_numbers, wanted};
 use super::number::Number;
 use super::numbering::{Numbered, distinct_keys, numbered, of_sorted, sorted};
 use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
@@ -190,6 +191,31 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
     let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
     drop(sorted);
     aggregated(backend, unique, &ids, &fetched, aggregates)
+}
+
+/// Groups row numbers by key, and returns the id of each row as well: what [`factorize_on`] and [`group_by_on`] of the
+/// row numbers return, in about the time of one of them. The least row number of a group is its first row.
+///
+/// # Errors
+/// As [`factorize_on`].
+#[doc(hidden)]
+pub fn group_rows_on<B: Runs<K::Rows>, K: Key>(
+    backend: &B,
+    keys: &BufferOf<B, K>,
+    aggregates: &[Aggregate],
+    order: IdOrder,
+) -> Result<(DeviceGroups<B, K>, BufferOf<B, u32>)> {
+    Error::check_rows("rows", keys.len())?;
+    let grouping = match order {
+        _ if aggregates.is_empty() => numbered::<B, K>(backend, keys, order)?.into(),
+        IdOrder::FirstSeen if backend.host().is_some() => numbered::<B, K>(backend, keys, order)?.into(),
+        IdOrder::FirstSeen => first_seen::grouped::<B, K>(backend, keys)?,
+        IdOrder::Ascending => match first_seen::ascending::<B, K>(backend, keys)? {
+            Some(grouping) => grouping,
+            None => Grouping::ascending_by_sort(backend, keys)?,
+        },
+    };
+    of_row_numbers(backend, grouping, aggregates)
 }
 
 /// Aggregates groups that are already numbered: row `i` belongs to group `ids[i]` and has the value `values[i]`. Rows

@@ -28,6 +28,7 @@ pub(super) mod robin_hood;
 mod robin_hood_wide;
 mod sharded;
 mod signpost;
+mod sort_runs;
 mod sorted;
 mod transfers;
 
@@ -214,8 +215,9 @@ fn pairs_are_sorted_by_key_and_equal_keys_keep_their_order() -> Result<()> {
             let (on_device, places) = (cl.upload(&keys)?, cl.iota(len)?);
             // A chunk per tile, and chunks of several, of which the last may have fewer.
             let few = if small() { 1 } else { 3 };
-            for (strategy, chunks) in
-                [(Strategy::Alone, 1000), (Strategy::Alone, few), (Strategy::Together, 1000), (Strategy::Together, few)]
+            for (strategy, chunks) in [Strategy::Alone, Strategy::Together, Strategy::Runs]
+                .into_iter()
+                .flat_map(|strategy| [(strategy, 1000), (strategy, few)])
             {
                 let (sorted, values) = cl.sort_pairs_by(strategy, chunks, &on_device, &places)?;
                 let found: Vec<_> = cl.download(&sorted)?.into_iter().zip(cl.download(&values)?).collect();
@@ -395,7 +397,7 @@ fn compilers_have_nothing_to_say() -> Result<()> {
     let Some(cl) = device() else { return Ok(()) };
     let mut programs = vec![cl.program(ATOMICS, &[])?];
     programs.extend([cl.primitives()?, cl.columns::<u32>()?, cl.columns::<u64>()?, cl.sorted()?]);
-    for strategy in [Strategy::Alone, Strategy::Together] {
+    for strategy in [Strategy::Alone, Strategy::Together, Strategy::Runs] {
         programs.extend([cl.sort_program::<u32, u32>(strategy)?, cl.sort_program::<u32, u64>(strategy)?]);
         programs.extend([cl.sort_program::<u64, u32>(strategy)?, cl.sort_program::<u64, u64>(strategy)?]);
     }

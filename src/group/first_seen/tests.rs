@@ -7,7 +7,7 @@ use super::*;
 use crate::cpu::Cpu;
 use crate::error::Error;
 use crate::group::Aggregate;
-use crate::group::groups::aggregated_by;
+use crate::group::groups::{aggregated_by, of_row_numbers};
 
 /// Columns with few and many groups, which all have this number of rows.
 fn columns(len: usize) -> Vec<Vec<u64>> {
@@ -49,14 +49,14 @@ pub(crate) fn check_few<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, len: usize
 }
 
 fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K], strategy: Strategy) -> Result<()> {
-    let (mut unique, mut ids) = (Vec::new(), HashMap::new());
+    let (mut unique, mut ids_by_key) = (Vec::new(), HashMap::new());
     for &key in column {
-        ids.entry(key).or_insert_with(|| {
+        ids_by_key.entry(key).or_insert_with(|| {
             unique.push(key);
             unique.len() as u32 - 1
         });
     }
-    let expected: Vec<u32> = column.iter().map(|key| ids[key]).collect();
+    let expected: Vec<u32> = column.iter().map(|key| ids_by_key[key]).collect();
     let (mut counts, mut last) = (vec![0; unique.len()], vec![0; unique.len()]);
     for (row, &id) in (0..).zip(&expected) {
         counts[id as usize] += 1;
@@ -81,6 +81,25 @@ fn check_column<B: Runs<K::Rows>, K: Key + Hash>(backend: &B, column: &[K], stra
     let grouping = Grouping::by(backend, &keys, strategy)?.ascending(backend)?;
     let found = aggregated_by::<B, K, u32>(backend, grouping, &rows, &wanted)?.download(backend)?;
     assert!(found.keys.into_iter().zip(found.counts).eq(ascending.iter().copied()), "{about}, ascending");
+    for (grouping, is_ascending) in [
+        (Grouping::by(backend, &keys, strategy)?, false),
+        (Grouping::by(backend, &keys, strategy)?.ascending(backend)?, true),
+        (Grouping::ascending_by_sort(backend, &keys)?, true),
+    ] {
+        let (found, ids) = of_row_numbers(backend, grouping, &[Aggregate::Min, Aggregate::Count])?;
+        let (found, ids) = (found.download(backend)?, backend.download(&ids)?);
+        let keys: Vec<K> = if is_ascending { ascending.iter().map(|group| group.0).collect() } else { unique.clone() };
+        assert!(found.keys == keys && ids.len() == column.len(), "{about}");
+        assert!(ids.iter().zip(column).all(|(&id, key)| keys[id as usize] == *key), "{about}");
+        // The first row of each key, by the rows in reverse order.
+        let mut first_rows = vec![0; keys.len()];
+        (0..).zip(&ids).collect::<Vec<_>>().into_iter().rev().for_each(|(row, &id)| first_rows[id as usize] = row);
+        assert!(found.mins == first_rows, "{about}");
+        assert!(
+            found.counts.iter().zip(&keys).all(|(&count, key)| count == counts[ids_by_key[key] as usize]),
+            "{about}"
+        );
+    }
     let grouping = Grouping::by(backend, &keys, strategy)?;
     for (grouping, too_large) in
         [(grouping, first), (Grouping::by(backend, &keys, strategy)?.ascending(backend)?, least)]
@@ -115,12 +134,12 @@ fn the_sample_finds_how_many_rows_a_group_has() -> Result<()> {
     let rows = LEAST_ROWS as u64;
     assert_eq!(chosen(None)?, Strategy::Table);
     assert_eq!(chosen(Some(16 * rows))?, Strategy::Table);
-    // At least twice as many slots as groups, and one for 16 rows.
+    // At least twice as many slots as groups, and one for 32 rows.
     assert_eq!(chosen(Some(rows / 2))?, Strategy::Sort);
     // Nearly four slots per group would exceed one slot per two rows.
     assert_eq!(Strategy::by_sample(3 << 20, 4096, 4085), Strategy::Sort);
     assert_eq!(Strategy::by_sample(1 << 22, 4096, 4087), Strategy::Slots(21));
-    for (groups, bits) in [(rows / 4, 20), (rows / 8, 19), (rows / 100, 17), (1, 17)] {
+    for (groups, bits) in [(rows / 4, 20), (rows / 8, 19), (rows / 100, 16), (1, 16)] {
         let Strategy::Slots(chosen) = chosen(Some(groups))? else { panic!("{groups} groups need slots") };
         assert!((bits..=bits + 1).contains(&chosen), "{groups} groups: 2^{chosen} slots");
     }

@@ -5,8 +5,8 @@ use ocl::prm::Ulong4;
 
 use super::scan::Scan;
 use crate::backend::{
-    Accumulated, DeviceBuffer, Expanded, HashBackend, KeySlots, Numbers, Relational, Spans, Wanted, WideAccumulated,
-    Word, bitmap_words,
+    Accumulated, DeviceBuffer, DeviceKind, Expanded, HashBackend, KeySlots, Numbers, Relational, Spans, Wanted,
+    WideAccumulated, Word, bitmap_words,
 };
 use crate::error::{Error, Result};
 use crate::opencl::runtime::program::RELATIONAL;
@@ -16,6 +16,9 @@ use crate::scheme::shard::ShardOf;
 
 /// Elements of one work-item in the expansion of a list.
 const EXPANDS_EACH: usize = 8;
+
+/// The minimum number of elements that are partitioned before they are scattered.
+const PARTITIONED: usize = 1 << 23;
 
 /// The maximum number of runs and groups: their numbers have 32 bits, of which one value means "none".
 const MOST: u64 = u32::MAX as u64;
@@ -76,6 +79,13 @@ impl Relational for OpenCl {
     fn scatter<T: Word>(&self, values: &Buffer<T>, places: &Buffer<u32>, len: usize) -> Result<Buffer<T>> {
         let count = values.len();
         Error::check_length("the places", places.len(), count)?;
+        // Random writes to more memory than the cache holds are slow. After a pass that partitions them, they are not.
+        let partitioned = if count >= PARTITIONED && self.0.info.kind != DeviceKind::Cpu {
+            Some(self.in_parts(places, values, len)?)
+        } else {
+            None
+        };
+        let (places, values) = partitioned.as_ref().map_or((places, values), |(places, values)| (places, values));
         let to = self.filled(len, T::zeroed())?;
         let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
         launch.buffer(&to).value(len as u64).over_groups_of(self.pass_group(), count, count)?;

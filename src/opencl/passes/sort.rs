@@ -1,9 +1,11 @@
-//! The host side of cl/sort.cl and cl/sort_alone.cl.
+//! The host side of cl/sort.cl and cl/sort_alone.cl; that of cl/sort_runs.cl is in `sort/runs.rs`.
+
+mod runs;
 
 use super::scan::Scan;
 use crate::backend::{DeviceBuffer, DeviceKind, HashBackend, Word};
 use crate::error::{Error, Result};
-use crate::opencl::runtime::program::{SORT, SORT_ALONE};
+use crate::opencl::runtime::program::{SORT, SORT_ALONE, SORT_RUNS};
 use crate::opencl::runtime::sizes::MOST_PASS_GROUP;
 use crate::opencl::{Buffer, OpenCl};
 
@@ -17,6 +19,8 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 const MOST_CHUNKS: usize = 1024;
 /// The maximum number of chunks if each belongs to one work-item.
 const MOST_CHUNKS_ALONE: usize = 256;
+/// The minimum number of pairs for [`Strategy::Runs`], which reads from the device once more.
+const FEWEST: usize = 1 << 14;
 /// Counts that one work-item adds up.
 const COUNTS_EACH: usize = 8;
 /// Pairs that a work-item reads to determine the bits in which keys differ.
@@ -32,13 +36,24 @@ const MOST_PAIRS: u64 = u32::MAX as u64;
 /// Keys and their values.
 type Columns<K, V> = (Buffer<K>, Buffer<V>);
 
-/// The work-items that process a chunk. Both strategies have the same result.
+/// How pairs are sorted. All strategies have the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::opencl) enum Strategy {
-    /// A single work-item: on CPUs.
+    /// A chunk is processed by a single work-item: on CPUs.
     Alone,
-    /// A group for each of its tiles: on all other devices.
+    /// A chunk is processed by a group for each of its tiles.
     Together,
+    /// The most significant digits as [`Together`](Strategy::Together), and the others by one pass in local memory, if
+    /// the keys permit it: on all devices but CPUs, where it is faster.
+    Runs,
+}
+
+/// What is known about keys before they are sorted.
+struct Inspected {
+    /// The bits in which keys differ; 0 if they are ascending.
+    differing: u64,
+    /// Keys of pseudo-random rows.
+    sample: Vec<u64>,
 }
 
 impl Strategy {
@@ -46,7 +61,7 @@ impl Strategy {
     fn most_chunks(self) -> usize {
         match self {
             Strategy::Alone => MOST_CHUNKS_ALONE,
-            Strategy::Together => MOST_CHUNKS,
+            Strategy::Together | Strategy::Runs => MOST_CHUNKS,
         }
     }
 }
@@ -80,10 +95,14 @@ impl OpenCl {
                 parameters.push(("GROUP", 1));
                 self.program(SORT_ALONE, &parameters)
             }
-            Strategy::Together => {
+            Strategy::Together | Strategy::Runs => {
                 let each = [("EACH", EACH as u32), ("COUNTS_EACH", COUNTS_EACH as u32)];
                 parameters.extend([("GROUP", self.pass_group() as u32), ("WIDE", 0)].into_iter().chain(each));
-                self.program(SORT, &parameters)
+                if strategy == Strategy::Together {
+                    return self.program(SORT, &parameters);
+                }
+                parameters.extend(self.registers(runs::REGISTERS_EACH));
+                self.program(SORT_RUNS, &parameters)
             }
         }
     }
@@ -93,15 +112,18 @@ impl OpenCl {
         self.pass_group() * EACH
     }
 
-    /// Reads a few words from the device once. Then, unless keys are ascending, runs a count, a scan and a scatter for
-    /// each of at most four or eight digits.
+    /// Reads a few words from the device once or twice. Then, unless keys are ascending, runs a count, a scan and a
+    /// scatter for each of at most four or eight digits, or for the most significant ones, and a pass over the others.
     pub(in crate::opencl) fn run_sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Buffer<K>,
         values: &Buffer<V>,
     ) -> Result<Columns<K, V>> {
-        let cpu = self.0.info.kind == DeviceKind::Cpu;
-        let strategy = if cpu { Strategy::Alone } else { Strategy::Together };
+        let strategy = match self.0.info.kind {
+            DeviceKind::Cpu => Strategy::Alone,
+            _ if keys.len() < FEWEST => Strategy::Together,
+            _ => Strategy::Runs,
+        };
         self.sort_pairs_by(strategy, strategy.most_chunks(), keys, values)
     }
 
@@ -118,37 +140,47 @@ impl OpenCl {
         if len as u64 > MOST_PAIRS {
             return Err(Error::TooLarge { what: "pairs to sort", requested: len as u64, most: MOST_PAIRS });
         }
-        let shifts = digits(self.differing::<K, V>(keys)?);
+        let samples = if strategy == Strategy::Runs { runs::SAMPLES } else { 0 };
+        let inspected = self.inspect::<K, V>(keys, samples)?;
+        let shifts = digits(inspected.differing);
         if shifts.is_empty() {
             return Ok((self.clone_buffer(keys)?, self.clone_buffer(values)?));
         }
-        let passes = Passes::of(self, strategy, chunks_of(len, self.sort_tile(), most_chunks), len, shifts.len())?;
-        let capacity = || -> Result<Columns<K, V>> { Ok((Buffer::allocate(self, len)?, Buffer::allocate(self, len)?)) };
-        // The output of the last pass, and that of the next one.
-        let (mut sorted, mut spare) = (None, None);
-        for (pass, shift) in (0..).zip(shifts) {
-            let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
-            let to = spare.take().map_or_else(capacity, Ok)?;
-            match strategy {
-                Strategy::Alone => passes.alone(shift, from, &to)?,
-                Strategy::Together => passes.together(pass, shift, from, &to)?,
-            }
-            spare = sorted.replace(to);
+        let passes = |count| Passes::of(self, strategy, chunks_of(len, self.sort_tile(), most_chunks), len, count);
+        if let Some(top) = runs::top_digits(&inspected, len, self.sort_tile(), shifts.len())
+            && let Some(sorted) = passes(top.len())?.by_runs(&top, inspected.differing, keys, values)?
+        {
+            return Ok(sorted);
         }
-        sorted.map_or_else(capacity, Ok)
+        Ok(passes(shifts.len())?.all(&shifts, keys, values)?.0)
     }
 
-    /// The bits in which keys differ; 0 if they are ascending.
-    fn differing<K: Word, V: Word>(&self, keys: &Buffer<K>) -> Result<u64> {
-        let len = keys.len();
-        let result: Buffer<u32> = self.filled(5, 0)?;
+    /// Pairs in ascending order of the upper bits of their keys, which are less than `end`: in 256 parts or fewer.
+    pub(in crate::opencl) fn in_parts<K: Word, V: Word>(
+        &self,
+        keys: &Buffer<K>,
+        values: &Buffer<V>,
+        end: usize,
+    ) -> Result<Columns<K, V>> {
+        let shift = end.next_power_of_two().ilog2().saturating_sub(DIGIT_BITS);
+        let chunks = chunks_of(keys.len(), self.sort_tile(), MOST_CHUNKS);
+        Ok(Passes::of(self, Strategy::Together, chunks, keys.len(), 1)?.all(&[shift], keys, values)?.0)
+    }
+
+    /// Inspects keys, and returns this many of them.
+    fn inspect<K: Word, V: Word>(&self, keys: &Buffer<K>, samples: usize) -> Result<Inspected> {
+        let (len, words) = (keys.len(), (K::BITS / u32::BITS) as usize);
+        let mut found = vec![0; 5 + words * samples];
+        let result: Buffer<u32> = self.filled(found.len(), 0)?;
         let program = self.sort_program::<K, V>(Strategy::Together)?;
-        let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64);
+        let launch = self.kernel(&program, "sort_differing")?.buffer(keys).value(len as u64).value(samples as u32);
         launch.buffer(&result).over_groups_of(self.pass_group(), len.div_ceil(LOOKS_EACH), len)?;
-        let mut found = [0; 5];
         self.read(&result, 0, &mut found)?;
-        let [ones, zeros, falls, high_ones, high_zeros] = found;
-        Ok(if falls == 0 { 0 } else { u64::from(high_ones & high_zeros) << 32 | u64::from(ones & zeros) })
+        let joined = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let key = |key: &[u32]| joined(key.get(1).copied().unwrap_or(0), key[0]);
+        let sample = found[5..].chunks_exact(words).map(key).collect();
+        let differing = if found[2] == 0 { 0 } else { joined(found[3] & found[4], found[0] & found[1]) };
+        Ok(Inspected { differing, sample })
     }
 }
 
@@ -160,7 +192,7 @@ impl<'a> Passes<'a> {
         len: usize,
         passes: usize,
     ) -> Result<Passes<'a>> {
-        let together = |count: usize| if strategy == Strategy::Together { count } else { 0 };
+        let together = |count: usize| if strategy == Strategy::Alone { 0 } else { count };
         let chunks = tiles.div_ceil(each);
         Ok(Passes {
             device,
@@ -176,6 +208,28 @@ impl<'a> Passes<'a> {
         })
     }
 
+    /// Sorts by the digits that begin at these bits, of which there is at least one. Returns the result, and columns of
+    /// the same size if there are any.
+    fn all<K: Word, V: Word>(
+        self,
+        shifts: &[u32],
+        keys: &Buffer<K>,
+        values: &Buffer<V>,
+    ) -> Result<(Columns<K, V>, Option<Columns<K, V>>)> {
+        // The output of the last pass, and that of the next one.
+        let (mut sorted, mut spare) = (None, None);
+        for (pass, &shift) in (0..).zip(shifts) {
+            let from = sorted.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
+            let to = spare.take().map_or_else(|| columns(self.device, self.len), Ok)?;
+            match self.strategy {
+                Strategy::Alone => self.alone(shift, from, &to)?,
+                Strategy::Together | Strategy::Runs => self.together(pass, shift, from, &to)?,
+            }
+            spare = sorted.replace(to);
+        }
+        Ok((sorted.map_or_else(|| columns(self.device, self.len), Ok)?, spare))
+    }
+
     /// The pass of this number, over the digit that begins at bit `shift`.
     fn together<K: Word, V: Word>(
         &self,
@@ -186,7 +240,7 @@ impl<'a> Passes<'a> {
     ) -> Result<()> {
         let (device, len, each) = (self.device, self.len as u32, self.each as u32);
         let group = device.pass_group();
-        let program = device.sort_program::<K, V>(self.strategy)?;
+        let program = device.sort_program::<K, V>(Strategy::Together)?;
         let count = device.kernel(&program, "sort_count")?.buffer(keys).value(len).value(each).value(pass).value(shift);
         let count = count.buffer(&self.befores).buffer(&self.counts).buffer(&self.totals);
         count.over_groups_of(group, group * self.chunks, self.len)?;
@@ -215,6 +269,11 @@ impl<'a> Passes<'a> {
         let scatter = scatter.value(shift).buffer(&self.counts).buffer(&to.0).buffer(&to.1);
         scatter.over_groups_of(1, self.chunks, self.len)
     }
+}
+
+/// Columns for this many pairs.
+fn columns<K: Word, V: Word>(device: &OpenCl, len: usize) -> Result<Columns<K, V>> {
+    Ok((Buffer::allocate(device, len)?, Buffer::allocate(device, len)?))
 }
 
 /// The number of tiles of this many pairs, and how many of them each of at most `most` chunks has.

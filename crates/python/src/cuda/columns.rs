@@ -2,7 +2,7 @@
 
 use koel::device::AnyBuffer;
 use koel::group::FirstRows;
-use koel::group::wide::{aggregate_on, factorize_on, unique_on};
+use koel::group::wide::{factorize_on, group_by_on, group_rows_on, unique_on};
 use koel::opencl::cuda::Cuda;
 use koel::scheme::Key;
 use koel::{Aggregate, Any, DeviceBuffer as _, HashBackend as _, IdOrder, Runs};
@@ -51,22 +51,22 @@ where
     if !(index || inverse || counts) {
         return keys.arrays(cuda, &unique_on::<Any, K>(device, words, order)?);
     }
-    let (values, ids) = factorize_on::<Any, K>(device, words, order)?;
-    let mut results = keys.arrays(cuda, &values)?;
     // The first occurrence of a value is its smallest row number.
-    let rows = if index { device.iota(ids.len())? } else { device.filled(0, 0)? };
     let wanted: Vec<Aggregate> = [(index, Aggregate::Min), (counts, Aggregate::Count)]
         .into_iter()
         .filter_map(|(is, of)| is.then_some(of))
         .collect();
-    if !wanted.is_empty() {
-        let groups = aggregate_on::<Any, u32>(device, &ids, values.len(), &rows, &wanted)?;
-        results.extend(index.then(|| keys::rows(cuda, &groups.mins)).transpose()?);
-        results.extend(inverse.then(|| keys::rows(cuda, &ids)).transpose()?);
-        results.extend(counts.then(|| keys::rows(cuda, &groups.counts)).transpose()?);
+    let (groups, ids) = if inverse {
+        let (groups, ids) = group_rows_on::<Any, K>(device, words, &wanted, order)?;
+        (groups, Some(ids))
     } else {
-        results.push(keys::rows(cuda, &ids)?);
-    }
+        let rows = device.iota(if index { words.len() } else { 0 })?;
+        (group_by_on::<Any, K, u32>(device, words, &rows, &wanted, order)?, None)
+    };
+    let mut results = keys.arrays(cuda, &groups.keys)?;
+    results.extend(index.then(|| keys::rows(cuda, &groups.mins)).transpose()?);
+    results.extend(ids.map(|ids| keys::rows(cuda, &ids)).transpose()?);
+    results.extend(counts.then(|| keys::rows(cuda, &groups.counts)).transpose()?);
     Ok(results)
 }
 
