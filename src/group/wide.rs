@@ -47,7 +47,8 @@
 //!
 //! On devices other than the CPU, a column of 2^21 rows or more with at least four rows per key on average is
 //! aggregated by the slots of a hash table. There are two to four slots per group, more if groups are few, and at most
-//! one per two rows. Each slot takes the memory of a key, of a row number and of all aggregates of a group.
+//! one per two rows and 2^21 in all. If that is not enough, rows are sorted. Each slot takes the memory of a key, of a
+//! row number and of all aggregates of a group.
 
 #[cfg(test)]
 mod tests;
