@@ -53,7 +53,7 @@ INLINED uint word_of(__global const uint *column, ulong i, const uint words, con
 
 // `result` is the OR of all keys, the OR of their complements, and whether any key is less than the one before. For
 // keys of two words, these ORs are those of the low words, and are followed by those of the high words. After these
-// five words there are `samples` keys, at distances that no period of the column has.
+// five words there are `samples` keys of pseudo-random rows.
 __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulong len, const uint samples,
                                         __global uint *result) {
     __local key_type ones[KOEL_GROUP], zeros[KOEL_GROUP];
@@ -76,7 +76,11 @@ __kernel GROUP_SIZE void sort_differing(__global const key_type *keys, const ulo
         fall |= before > four.x || four.x > four.y || four.y > four.z || four.z > four.w;
     }
     for (uint i = get_global_id(0); i < samples; i += get_global_size(0)) {
-        key_type key = keys[(ulong)(uint)(i * 0x9e3779b9u) * len >> 32];
+        uint random = i + 0x9e3779b9u;
+        random = (random ^ random >> 16) * 0x7feb352du;
+        random = (random ^ random >> 15) * 0x846ca68bu;
+        random ^= random >> 16;
+        key_type key = keys[random * len >> 32];
         result[5 + KOEL_KEY_WORDS * i] = (uint)key;
 #if KOEL_KEY_WORDS == 2
         result[6 + KOEL_KEY_WORDS * i] = (uint)(key >> 32);

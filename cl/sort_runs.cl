@@ -3,8 +3,8 @@
 // Pairs are already in ascending order of the bits of their keys from `shift` up, and in the order of the input where
 // these are equal. A run is the pairs whose bits from `shift` up are equal.
 //
-// Each group processes the runs that begin in its `span` positions. It sorts as many as fit in a tile at a time, by all
-// lower bits, in local memory.
+// Each group has `span` consecutive positions, and sorts the runs that begin there by all lower bits, in local memory:
+// as many as fit in a tile at a time.
 //
 // It sorts words: WINDOW bits of each key, and the position of its pair, which has POSITION_BITS. Windows are sorted
 // from the least significant one up. Half digits in which no keys of the column differ are skipped. A tile may have
@@ -24,11 +24,12 @@
 #define AT(i) ((i) + (i) / 32 * 4)
 
 // The first positions from `from` up, and from `from` + `span` up, at which a run begins, or the end of the column.
-INLINED void ends_of(__global const key_type *keys, ulong len, uint shift, ulong from, uint span, __local uint *ends) {
+// Returns false if a run is longer than a tile.
+INLINED bool ends_of(__global const key_type *keys, ulong len, uint shift, ulong from, uint span, __local uint *ends) {
     uint me = get_local_id(0);
     if (me < 2) ends[me] = (uint)len;
     bool done = false;
-    for (ulong at = from; !done; at += KOEL_GROUP) {
+    for (ulong at = from; !done && at - from < TILE; at += KOEL_GROUP) {
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = 0; i < 2; i++) {
             ulong place = at + i * span + me;
@@ -39,6 +40,7 @@ INLINED void ends_of(__global const key_type *keys, ulong len, uint shift, ulong
         barrier(CLK_LOCAL_MEM_FENCE);
         done = at + KOEL_GROUP >= len || (ends[0] < at + KOEL_GROUP && (ends[1] < len || at + span + KOEL_GROUP >= len));
     }
+    return done;
 }
 
 // The number of the first TILE keys that are in whole runs; 0 if the first run is longer. There are more than TILE.
@@ -128,7 +130,10 @@ __kernel GROUP_SIZE void sort_runs(__global const key_type *keys, __global const
     uint me = get_local_id(0);
     ulong from = (ulong)get_group_id(0) * span;
     if (from >= len) return;
-    ends_of(keys, len, shift, from, span, ends);
+    if (!ends_of(keys, len, shift, from, span, ends)) {
+        if (me == 0) *too_long = 1;
+        return;
+    }
     for (uint begin = ends[0], end = ends[1]; begin < end;) {
         __global const key_type *runs = keys + begin;
         uint count = end - begin;

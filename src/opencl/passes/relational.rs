@@ -1,6 +1,8 @@
 //! The host side of cl/relational.cl and, for borders and `scatter`, of cl/columns.cl. `ranks` uses the tiles of
 //! selection in primitives.rs; aggregates are in aggregate.rs and `key_slots` in key_slots.rs.
 
+use std::ops::RangeInclusive;
+
 use ocl::prm::Ulong4;
 
 use super::scan::Scan;
@@ -17,8 +19,8 @@ use crate::scheme::shard::ShardOf;
 /// Elements of one work-item in the expansion of a list.
 const EXPANDS_EACH: usize = 8;
 
-/// The minimum number of elements that are partitioned before they are scattered.
-const PARTITIONED: usize = 1 << 23;
+/// The numbers of elements that are partitioned before they are scattered: positions of a partition have 32 bits.
+const PARTITIONED: RangeInclusive<usize> = 1 << 23..=MOST as usize;
 
 /// The maximum number of runs and groups: their numbers have 32 bits, of which one value means "none".
 const MOST: u64 = u32::MAX as u64;
@@ -31,6 +33,28 @@ impl OpenCl {
     /// Elements of one group in the expansion of a list.
     pub(in crate::opencl) fn expand_tile(&self) -> usize {
         self.pass_group() * EXPANDS_EACH
+    }
+
+    /// As [`scatter`](Relational::scatter). Random writes to more memory than the cache holds are slow; after a pass
+    /// that partitions them, they are not. The pass is omitted if there is not enough memory for it.
+    pub(in crate::opencl) fn run_scatter<T: Word>(
+        &self,
+        values: &Buffer<T>,
+        places: &Buffer<u32>,
+        len: usize,
+        is_partitioned: bool,
+    ) -> Result<Buffer<T>> {
+        let count = values.len();
+        Error::check_length("the places", places.len(), count)?;
+        let to = self.filled(len, T::zeroed())?;
+        let parts = match is_partitioned.then(|| self.in_parts(places, values, len)) {
+            None | Some(Err(Error::OutOfMemory { .. })) => None,
+            Some(parts) => Some(parts?),
+        };
+        let (places, values) = parts.as_ref().map_or((places, values), |(places, values)| (places, values));
+        let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
+        launch.buffer(&to).value(len as u64).over_groups_of(self.pass_group(), count, count)?;
+        Ok(to)
     }
 
     /// Marks the ends of runs with the kernel of this name.
@@ -77,19 +101,8 @@ impl Relational for OpenCl {
     }
 
     fn scatter<T: Word>(&self, values: &Buffer<T>, places: &Buffer<u32>, len: usize) -> Result<Buffer<T>> {
-        let count = values.len();
-        Error::check_length("the places", places.len(), count)?;
-        // Random writes to more memory than the cache holds are slow. After a pass that partitions them, they are not.
-        let partitioned = if count >= PARTITIONED && self.0.info.kind != DeviceKind::Cpu {
-            Some(self.in_parts(places, values, len)?)
-        } else {
-            None
-        };
-        let (places, values) = partitioned.as_ref().map_or((places, values), |(places, values)| (places, values));
-        let to = self.filled(len, T::zeroed())?;
-        let launch = self.kernel(&self.columns::<T>()?, "scatter")?.buffer(values).buffer(places).value(count as u64);
-        launch.buffer(&to).value(len as u64).over_groups_of(self.pass_group(), count, count)?;
-        Ok(to)
+        let is_partitioned = PARTITIONED.contains(&values.len()) && self.0.info.kind != DeviceKind::Cpu;
+        self.run_scatter(values, places, len, is_partitioned)
     }
 
     fn key_slots<K: Key>(&self, keys: &Buffer<K>, bits: u32) -> Result<Option<KeySlots<Buffer<u32>>>> {

@@ -112,8 +112,9 @@ impl OpenCl {
         self.pass_group() * EACH
     }
 
-    /// Reads a few words from the device once or twice. Then, unless keys are ascending, runs a count, a scan and a
-    /// scatter for each of at most four or eight digits, or for the most significant ones, and a pass over the others.
+    /// Reads at most 16 KiB from the device, and a word after a sort by runs. Then, unless keys are ascending, runs a
+    /// count, a scan and a scatter for each of at most four or eight digits, or for the most significant ones, and a
+    /// pass over the others.
     pub(in crate::opencl) fn run_sort_pairs<K: Word, V: Word>(
         &self,
         keys: &Buffer<K>,
@@ -208,8 +209,8 @@ impl<'a> Passes<'a> {
         })
     }
 
-    /// Sorts by the digits that begin at these bits, of which there is at least one. Returns the result, and columns of
-    /// the same size if there are any.
+    /// Sorts by the digits that begin at these bits, of which there is at least one. Returns the result, and the
+    /// columns of the last pass but one if there are any.
     fn all<K: Word, V: Word>(
         self,
         shifts: &[u32],

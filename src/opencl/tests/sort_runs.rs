@@ -45,6 +45,8 @@ fn keys_of_every_distribution_are_sorted() -> Result<()> {
         ("two values of low bits", of(&|key| key & !0x3fff_ffff_ffff | (key % 3)), (1, 1)),
         // The run of a key with 1 row in 128 fits in a tile; one of half of the rows does not.
         ("a short run of one key", of(&|key| if key % 128 == 0 { 7 << 60 } else { key }), (1, 1)),
+        // Few rows of the sample are in one block.
+        ("blocks of one key", (0..len).map(|row| random[row / 5000]).collect(), (8, 0)),
         ("one key in a half", of(&|key| if key % 2 == 0 { 7 << 60 } else { key }), (8, 0)),
         ("five keys", of(&|key| random[key as usize % 5]), (8, 0)),
         ("few bits", of(&|key| key & 0xf0f0), (2, 0)),
@@ -59,9 +61,9 @@ fn keys_of_every_distribution_are_sorted() -> Result<()> {
 #[test]
 fn all_digits_are_sorted_if_a_run_is_longer_than_a_tile() -> Result<()> {
     let Some(cl) = device().filter(|_| !small()) else { return Ok(()) };
-    // The sample has only 34 of the 5,000 equal keys, and a tile 4,096 of them.
+    // The sample has about 14 of the 4,150 equal keys, and a tile 4,096 of them.
     let mut stream = SplitMix64::new(2);
-    let keys: Vec<u64> = (0..300_000).map(|row| if row < 5000 { 7 << 60 } else { stream.next_u64() }).collect();
+    let keys: Vec<u64> = (0..600_000).map(|row| if row < 4150 { 7 << 60 } else { stream.next_u64() }).collect();
     assert_eq!(sorted(&cl.with_group(64), &keys, "a long run")?, (2 + 8, 1));
     Ok(())
 }
@@ -99,6 +101,34 @@ fn pairs_are_partitioned_by_their_upper_bits() -> Result<()> {
         expected.sort_by_key(|&(key, _)| key >> shift & 0xff);
         let found: Vec<_> = cl.download(&parts)?.into_iter().zip(cl.download(&rows)?).collect();
         assert!(found == expected, "{end}");
+    }
+    Ok(())
+}
+
+#[test]
+fn values_of_64_bits_follow_their_keys() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    let mut stream = SplitMix64::new(3);
+    let keys: Vec<u64> = (0..if small() { 4500 } else { 70_000 }).map(|_| stream.next_u64()).collect();
+    let values: Vec<u64> = keys.iter().map(|key| key.rotate_left(7)).collect();
+    let (sorted, moved) = cl.sort_pairs_by(Strategy::Runs, 1000, &cl.upload(&keys)?, &cl.upload(&values)?)?;
+    let (sorted, moved) = (cl.download(&sorted)?, cl.download(&moved)?);
+    assert!(sorted.is_sorted() && sorted.iter().zip(&moved).all(|(key, value)| key.rotate_left(7) == *value));
+    Ok(())
+}
+
+#[test]
+fn partitioned_scatters_equal_others() -> Result<()> {
+    let Some(cl) = device() else { return Ok(()) };
+    for (count, len) in
+        if small() { vec![(700, 500)] } else { vec![(1, 1), (5000, 4000), (70_001, 70_001), (9000, 99_000)] }
+    {
+        // Distinct places, some of which are past the end.
+        let places = (0..count).map(|row| if row % 9 == 8 { u32::MAX } else { (row * 11 % count) as u32 });
+        let places = cl.upload(&places.collect::<Vec<_>>())?;
+        let values = cl.upload(&(0..count as u64).map(|row| row << 33 | 5).collect::<Vec<_>>())?;
+        let [parts, others] = [true, false].map(|is_partitioned| cl.run_scatter(&values, &places, len, is_partitioned));
+        assert!(cl.download(&parts?)? == cl.download(&others?)?, "{count} in {len}");
     }
     Ok(())
 }

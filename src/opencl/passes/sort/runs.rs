@@ -19,8 +19,8 @@ use crate::opencl::Buffer;
 pub(super) const REGISTERS_EACH: u32 = 64;
 /// The number of groups that keep any GPU busy.
 const GROUPS: usize = 4096;
-/// The number of differing bits by which a group sorts its runs before it checks whether they are in order. Two keys of
-/// a run with 1,024 random keys have equal ones in 1 of 32 runs.
+/// The number of differing bits by which a group sorts its runs before it checks whether they are in order. Of
+/// 1,024 random keys, some two agree in all of these with a probability of 1/32.
 const SOONER: u32 = 24;
 /// The number of keys in a sample.
 pub(super) const SAMPLES: usize = 2048;
@@ -46,7 +46,7 @@ pub(super) fn top_digits(inspected: &Inspected, len: usize, tile: usize, all: us
     let shift = *shifts.first()?;
     let half_digits = (0..shift).step_by(4).filter(|&at| rest >> at & 15 != 0).count();
     let pays = shifts.len() + 1 + half_digits.div_ceil(8) < all;
-    (pays && mean_run(&inspected.sample, shift, len) <= tile / 2).then_some(shifts)
+    (pays && runs_are_short(&inspected.sample, shift, len, tile)).then_some(shifts)
 }
 
 /// The `count` most significant ones of these bits.
@@ -58,12 +58,16 @@ fn highest(mut bits: u64, count: u32) -> u64 {
     all ^ bits
 }
 
-/// An estimate of the length of the run of an average pair.
-fn mean_run(sample: &[u64], shift: u32, len: usize) -> usize {
+/// Whether the runs of `len` keys are probably not longer than a tile: that of an average pair has at most half a tile,
+/// and no key occurs often.
+fn runs_are_short(sample: &[u64], shift: u32, len: usize, tile: usize) -> bool {
     let mut tops: Vec<_> = sample.iter().map(|key| key >> shift).collect();
     tops.sort_unstable();
     let pairs: usize = tops.chunk_by(|a, b| a == b).map(|run| run.len() * (run.len() - 1)).sum();
-    (pairs as f64 / (sample.len() * (sample.len() - 1)) as f64 * len as f64) as usize
+    let mean = pairs as f64 / (sample.len() * (sample.len() - 1)) as f64 * len as f64;
+    // Up to four keys of a short run may be in the sample by chance.
+    let most = tops.chunk_by(|a, b| a == b).map(|run| run.len().saturating_sub(4)).max().unwrap_or(0);
+    mean <= (tile / 2) as f64 && most * len / sample.len() <= tile
 }
 
 impl Passes<'_> {
