@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::chunk_queue::ChunkQueue;
-use super::first_occurrences::Numbering;
+use super::first_occurrences::{Numbered, Numbering};
 use super::memory::prefetch;
 use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
@@ -37,8 +37,8 @@ pub(super) const CACHED: usize = 1 << 14;
 pub(crate) enum Grouped<K: Key> {
     /// The groups.
     Whole(Memory<K>, WideAccumulated<Cpu>),
-    /// Only the numbering, because aggregating by ids is faster.
-    ById(Numbering<K>),
+    /// Only the distinct keys and each row's number, because aggregating by ids is faster.
+    ById(Memory<K>, Memory<u32>),
 }
 
 /// The cells of one thread; a column that was not requested is empty.
@@ -126,8 +126,8 @@ fn visit<T>(cells: &mut [T], ids: &[u32], mut then: impl FnMut(&mut T, usize)) {
 
 impl Cpu {
     /// The distinct keys of a column in order of first occurrence, and the requested aggregates of their groups; least
-    /// and greatest values are returned as 64-bit values. Returns only the numbering of the column if aggregating by
-    /// ids is faster.
+    /// and greatest values are returned as 64-bit values. Returns the ids of rows instead of aggregates if aggregating
+    /// by them is faster.
     pub(crate) fn grouped<K: Key, V: Word>(
         &self,
         keys: &[K],
@@ -140,10 +140,19 @@ impl Cpu {
         {
             return Ok(Grouped::Whole(front.unique, all));
         }
-        let numbering = self.numbering(keys)?;
+        let mut ids = self.unwritten(keys.len())?;
+        let by_id = (keys.len() / (self.run(threads)? * ROWS_A_CELL)).max(CHUNK);
+        let numbering = match self.numbering(keys, ids.words_mut()?, by_id)? {
+            Numbered::ById(unique) => return Ok(Grouped::ById(unique, ids)),
+            Numbered::ByKey(numbering) => numbering,
+        };
         match self.grouped_by(&numbering, keys, values, numbers, wanted)? {
             Some(all) => Ok(Grouped::Whole(numbering.unique, all)),
-            None => Ok(Grouped::ById(numbering)),
+            None => {
+                let to = ids.words_mut()?;
+                self.run(|| numbering.write(keys, to))?;
+                Ok(Grouped::ById(numbering.unique, ids))
+            }
         }
     }
 
@@ -301,7 +310,7 @@ mod tests {
             (50, 1, 1, None),
             (50, 1 << 45, 0, None),
             (50, 1 << 45, 1, None),
-            (9000, 1 << 40, 3, None),
+            (7000, 1 << 40, 3, None),
             (20_000, 1 << 40, 3, Some(8)),
             (200_000, 1, 0, Some(1)),
         ] {
@@ -322,7 +331,7 @@ mod tests {
             for threads in [1, 2, 8] {
                 let cpu = Cpu::with_threads(threads)?;
                 let count = Wanted { count: true, ..Wanted::default() };
-                let by_id = matches!(cpu.grouped::<_, u64>(&keys, &[], Numbers::Signed, count)?, Grouped::ById(_));
+                let by_id = matches!(cpu.grouped::<_, u64>(&keys, &[], Numbers::Signed, count)?, Grouped::ById(..));
                 let expected_by_id = by_id_from.is_some_and(|from| threads >= from);
                 assert!(cfg!(miri) || by_id == expected_by_id, "{groups}, {threads} threads");
                 let found = group::wide::group_by(&cpu, &keys, &values, &Aggregate::ALL, IdOrder::FirstSeen)?;

@@ -20,6 +20,15 @@ pub(super) fn iota(to: &mut [u32]) {
     });
 }
 
+/// The results of `of_row` for 0, 1, .. to `rows`.
+pub(super) fn of_rows<T: Word>(rows: usize, of_row: impl Fn(usize) -> T + Sync) -> Result<Memory<T>> {
+    let mut all = Memory::zeroed(rows)?;
+    each((0..rows, all.words_mut()?), CHUNK, |_, (rows, to)| {
+        rows.zip(to).for_each(|(row, to)| *to = of_row(row));
+    });
+    Ok(all)
+}
+
 /// Replaces every x by `!x`.
 pub(super) fn complement(words: &mut [u32]) {
     each(words, CHUNK, |_, chunk| chunk.iter_mut().for_each(|x| *x = !*x));
@@ -69,8 +78,13 @@ impl<'a> Kept<'a> {
         (self.bits[word] ^ self.flip) & (u32::MAX >> past)
     }
 
-    /// The kept elements of a column, in order. Each chunk fills its own range of the output.
+    /// The kept elements of a column, in order.
     pub(super) fn of<T: Word>(&self, column: &[T]) -> Result<Memory<T>> {
+        self.of_rows(|row| column[row])
+    }
+
+    /// The results of `of_row` for the kept elements, in order. Each chunk fills its own range of the output.
+    pub(super) fn of_rows<T: Word>(&self, of_row: impl Fn(usize) -> T + Sync) -> Result<Memory<T>> {
         let mut selected = Memory::zeroed(self.counts.iter().sum())?;
         let mut rest = selected.words_mut()?;
         let mut shares = memory::reserved(self.counts.len())?;
@@ -85,7 +99,7 @@ impl<'a> Kept<'a> {
                 while left != 0 {
                     let bit = left.trailing_zeros() as usize;
                     if let Some(to) = share.next() {
-                        *to = column[32 * word + bit];
+                        *to = of_row(32 * word + bit);
                     }
                     left &= left - 1;
                 }

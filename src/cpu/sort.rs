@@ -6,7 +6,9 @@
 //! spread(from, to):  digit = the top bits in which keys differ, enough for buckets of about 2^14 words
 //!                    count the digits of each chunk;  prefix sums over (digit, chunk) are the positions;  scatter
 //!                    settle every bucket
-//! settle(bucket):    fits in a core's cache:   one thread sorts it, least digit first, 11 bits per pass
+//! settle(bucket):    fits in a core's cache:   one thread sorts it by the top 22 bits in which keys differ, least digit
+//!                                              first, 11 bits per pass; and by insertion, if few words have to move
+//!                                              if many have to:  by all bits in which keys differ
 //!                    otherwise:                it has crowded keys; it is copied, and the copy is spread over it
 //! ```
 //!
@@ -256,7 +258,7 @@ fn settle<const N: usize>(words: &mut [[u64; N]], scratch: &mut Vec<[u64; N]>) -
         return settle_each(words, sizes);
     }
     if words.len() <= INSERTED {
-        insert_each(words);
+        insert_each(words, usize::MAX);
         return Ok(());
     }
     if scratch.len() < words.len() {
@@ -272,8 +274,10 @@ fn settle<const N: usize>(words: &mut [[u64; N]], scratch: &mut Vec<[u64; N]>) -
     Ok(())
 }
 
-/// Insertion sort.
-fn insert_each<const N: usize>(words: &mut [[u64; N]]) {
+/// Insertion sort that stops after about `most` moves. Returns whether all words are sorted. If not, words with equal
+/// keys are still in their order.
+fn insert_each<const N: usize>(words: &mut [[u64; N]], most: usize) -> bool {
+    let mut left = most;
     for sorted in 1..words.len() {
         let mine = words[sorted];
         let mut at = sorted;
@@ -282,11 +286,16 @@ fn insert_each<const N: usize>(words: &mut [[u64; N]]) {
             at -= 1;
         }
         words[at] = mine;
+        left = match left.checked_sub(sorted - at) {
+            Some(left) => left,
+            None => return false,
+        };
     }
+    true
 }
 
-/// Sorts on one thread, least digit first. The digits have equal widths, cover the bits in which keys differ, and have
-/// at most `COUNTS` values each. The scratch space is at least as long as `words`.
+/// Sorts on one thread by the bits in which keys differ, with digits of at most `COUNTS` values. The scratch space is
+/// at least as long as `words`.
 fn sort_in_cache<const N: usize, const COUNTS: usize, const PASSES: usize>(
     words: &mut [[u64; N]],
     scratch: &mut [[u64; N]],
@@ -298,6 +307,23 @@ fn sort_in_cache<const N: usize, const COUNTS: usize, const PASSES: usize>(
     }
     let first = differing.trailing_zeros();
     let width = u64::BITS - differing.leading_zeros() - first;
+    let of_two = 2 * COUNTS.ilog2();
+    if width > of_two {
+        sort_by_bits::<N, COUNTS, 2>(words, scratch, first + width - of_two, of_two);
+        if insert_each(words, words.len()) {
+            return;
+        }
+    }
+    sort_by_bits::<N, COUNTS, PASSES>(words, scratch, first, width);
+}
+
+/// Sorts by `width` bits of the keys from bit `first` on, least digit first. The digits have equal widths.
+fn sort_by_bits<const N: usize, const COUNTS: usize, const PASSES: usize>(
+    words: &mut [[u64; N]],
+    scratch: &mut [[u64; N]],
+    first: u32,
+    width: u32,
+) {
     let passes = width.div_ceil(COUNTS.ilog2());
     let bits = width.div_ceil(passes);
     let mask = ((1 << bits) - 1) & (COUNTS - 1);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::groups::{settled, wanted};
 use super::number::{Columns, Number};
 use super::{Aggregate, DeviceGroups};
-use crate::backend::HashBackend;
+use crate::backend::{DeviceBuffer, HashBackend};
 use crate::cpu::Cpu;
 use crate::cpu::groups::Grouped;
 use crate::error::Result;
@@ -31,11 +31,9 @@ pub(super) fn grouped<B: HashBackend, K: Key, V: Number>(
     let wanted = wanted(aggregates);
     let (unique, columns) = match cpu.grouped(keys, values, V::NUMBERS, wanted)? {
         Grouped::Whole(unique, all) => (unique, Columns::of_wide(cpu, all)?),
-        Grouped::ById(numbering) => {
-            let mut ids = cpu.unwritten(keys.len())?;
-            cpu.write_ids(&numbering, keys, ids.words_mut()?)?;
-            let columns = V::columns(cpu, &ids, &cpu.upload(values)?, numbering.unique.words().len(), wanted)?;
-            (numbering.unique, columns)
+        Grouped::ById(unique, ids) => {
+            let all = cpu.run_accumulate_wide(ids.words(), values, V::NUMBERS, unique.len(), wanted)?;
+            (unique, Columns::of_wide(cpu, all)?)
         }
     };
     settled(backend, backend.of_host(unique)?, columns.on(backend)?)

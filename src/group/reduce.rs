@@ -9,9 +9,12 @@ use crate::scheme::Bucketized;
 ///
 /// Cost in order of first occurrence, on the CPU: about two random accesses per row, to the data of
 /// [`FirstRows`](super::FirstRows), or only to the data of the keys at the front of the column if there are no other
-/// keys. On other devices, from 2^21 rows on, a sample selects the fastest of three strategies: a table of all rows if
-/// nearly all keys differ, a sort of keys and row numbers if many keys occur more than once, and a table of the first
-/// rows if there are few keys. Up to 31 bytes of device memory per row.
+/// keys. With many keys and several threads, rows are first partitioned by the hash of their key, which takes 10 bytes
+/// per row, and accesses are to the data of one partition.
+///
+/// On other devices, from 2^21 rows on, a sample selects the fastest of three strategies: a table of all rows if nearly
+/// all keys differ, a sort of keys and row numbers if many keys occur more than once, and a table of the first rows if
+/// there are few keys. Up to 31 bytes of device memory per row.
 ///
 /// Cost in ascending order: a sort of the rows; see [`sort_pairs`](crate::HashBackend::sort_pairs).
 ///

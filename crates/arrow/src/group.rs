@@ -14,6 +14,7 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
+use koel::backend::Relational;
 use koel::scheme::Key;
 use koel::{Any, Cpu, HashBackend, IdOrder, Runs, group};
 use rayon::prelude::*;
@@ -24,7 +25,7 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
-use crate::written::{mapped, written_bits};
+use crate::written::{mapped, written, written_bits};
 
 /// The number of groups below which they are sorted on the CPU, whatever the device.
 const FEW: usize = 1 << 16;
@@ -219,13 +220,14 @@ fn ascending(device: &Any, keys: &Keys, groups: Factorized) -> Result<Factorized
         Some(order) => order,
         None => by_bytes(&columns)?,
     };
-    let mut ranks = vec![0; groups.len()];
-    for (rank, &group) in (0..).zip(&order) {
-        ranks[group as usize] = rank;
-    }
     let rows = mapped(&order, |group| groups.rows.value(group as usize));
+    if groups.codes.is_empty() {
+        return Ok(Factorized { codes: groups.codes, rows: rows.into() });
+    }
+    let cpu = Cpu::new();
+    let ranks = cpu.scatter(&cpu.iota(order.len())?, &cpu.upload(&order)?, order.len())?;
     let nulls = groups.codes.nulls().cloned();
-    let codes = mapped(groups.codes.values(), |code| ranks.get(code as usize).copied().unwrap_or(NO_GROUP));
+    let codes = mapped(groups.codes.values(), |code| ranks.words().get(code as usize).copied().unwrap_or(NO_GROUP));
     Ok(Factorized { codes: UInt32Array::new(codes.into(), nulls), rows: rows.into() })
 }
 
@@ -244,27 +246,37 @@ fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Ve
 
 /// The order of distinct values, at most one of which is null and sorted last.
 fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> Result<Option<Vec<u32>>> {
-    let is_there = |&group: &u32| nulls.is_none_or(|nulls| nulls.is_valid(group as usize));
-    let (there, null): (Vec<u32>, Vec<u32>) = (0..values.len() as u32).partition(is_there);
-    let ranks = || there.iter().map(|&group| values[group as usize].rank());
-    let (least, greatest) = ranks().fold((i128::MAX, i128::MIN), |ends, rank| (ends.0.min(rank), ends.1.max(rank)));
+    let null = nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| match nulls.valid_slices().next() {
+        Some((0, end)) => end as u32,
+        _ => 0,
+    });
+    let there = written(values.len() - usize::from(null.is_some()), |start, to: &mut [u32]| {
+        to.iter_mut().zip(start as u32..).for_each(|(to, i)| *to = i + u32::from(null.is_some_and(|null| null <= i)));
+    });
+    let rank = |group: u32| values[group as usize].rank();
+    let ends = |groups: &[u32]| {
+        groups.iter().fold((i128::MAX, i128::MIN), |ends, &group| (ends.0.min(rank(group)), ends.1.max(rank(group))))
+    };
+    let (least, greatest) =
+        there.par_chunks(CHUNK).map(ends).reduce(|| (i128::MAX, i128::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
     let between = greatest.wrapping_sub(least) as u128;
     // Few values take less time on the CPU than their transfer to a device.
     let (few, cpu) = (there.len() < FEW, Any::Cpu(Cpu::new()));
     let device = if few { &cpu } else { device };
     let distance = |rank: i128| rank.wrapping_sub(least) as u128;
-    let sorted = if there.is_empty() {
+    let mut sorted = if there.is_empty() {
         there
     } else if between <= u32::MAX.into() {
-        let words: Vec<u32> = ranks().map(|rank| distance(rank) as u32).collect();
+        let words = mapped(&there, |group| distance(rank(group)) as u32);
         device.download(&device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1)?
     } else if between <= u64::MAX.into() {
-        let words: Vec<u64> = ranks().map(|rank| distance(rank) as u64).collect();
+        let words = mapped(&there, |group| distance(rank(group)) as u64);
         device.download(&device.sort_pairs(&device.upload(&words)?, &device.upload(&there)?)?.1)?
     } else {
         return Ok(None);
     };
-    Ok(Some([sorted, null].concat()))
+    sorted.extend(null);
+    Ok(Some(sorted))
 }
 
 /// The order of distinct keys as rows of bytes.

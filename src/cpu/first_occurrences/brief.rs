@@ -26,61 +26,104 @@ pub(super) const SLOTS: usize = 1 << 9;
 /// half a slot.
 const STEPS: usize = 8;
 
-/// The slot where the search for a key begins.
+/// The lower bits are the slot where the search for a key begins.
 #[inline(always)]
-pub(super) fn home<K: Key>(key: K) -> usize {
-    mixed(key.into(), SEED) as usize
+pub(super) fn hash<K: Key>(key: K) -> u64 {
+    mixed(key.into(), SEED)
 }
 
-/// Slots: 0 if empty, otherwise a number plus 1.
-struct Slots(Vec<u32>);
+/// Numbers of keys, in the order in which they are passed.
+#[derive(Default)]
+pub(super) struct Table<K> {
+    /// 0 if empty, otherwise a number plus 1. Their count is a power of two.
+    slots: Vec<u32>,
+    unique: Vec<K>,
+    /// Slots that keys probed after their homes.
+    steps: usize,
+    /// Keys that were passed.
+    rows: usize,
+}
 
-impl Slots {
-    fn new(count: usize) -> Result<Self> {
-        Ok(Slots(memory::zeroed(count)?))
+impl<K: Key> Table<K> {
+    /// Removes all keys. Reserves memory for `rows` of them, and has slots for about `expected`.
+    pub(super) fn clear(&mut self, rows: usize, expected: usize) -> Result<()> {
+        let slots = (2 * expected).next_power_of_two().max(SLOTS);
+        self.slots.clear();
+        memory::reserve(&mut self.slots, slots)?;
+        self.slots.resize(slots, 0);
+        self.unique.clear();
+        memory::reserve(&mut self.unique, rows)?;
+        (self.steps, self.rows) = (0, 0);
+        Ok(())
     }
 
-    /// The slot of a key and its content: 0, or a number plus 1. Adds the number of slots passed to `steps`.
+    /// The distinct keys.
+    pub(super) fn unique(&self) -> &[K] {
+        &self.unique
+    }
+
+    /// The number of a key, and whether it is new. `None` if too many keys share their homes.
     #[inline(always)]
-    fn of<K: Key>(&self, unique: &[K], key: K, steps: &mut usize) -> (usize, u32) {
-        let mask = self.0.len() - 1;
-        let mut at = home(key) & mask;
+    pub(super) fn number(&mut self, key: K) -> Result<Option<(u32, bool)>> {
+        let (at, number) = self.find(key);
+        if self.steps > STEPS * (self.rows + SLOTS) {
+            return Ok(None);
+        }
+        self.rows += 1;
+        if number != 0 {
+            return Ok(Some((number - 1, false)));
+        }
+        self.unique.push(key);
+        let number = self.unique.len() as u32;
+        self.slots[at] = number;
+        if self.unique.len() * 2 > self.slots.len() {
+            self.grow()?;
+        }
+        Ok(Some((number - 1, true)))
+    }
+
+    /// The slot of a key and its content.
+    #[inline(always)]
+    fn find(&mut self, key: K) -> (usize, u32) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash(key) as usize & mask;
         loop {
-            let number = self.0[at];
-            if number == 0 || unique.get(number as usize - 1) == Some(&key) {
+            let number = self.slots[at];
+            if number == 0 || self.unique.get(number as usize - 1) == Some(&key) {
                 return (at, number);
             }
-            *steps += 1;
+            self.steps += 1;
             at = (at + 1) & mask;
         }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        let mask = self.slots.len() * 4 - 1;
+        self.slots = memory::zeroed(mask + 1)?;
+        for (number, &key) in (1..).zip(&self.unique) {
+            let mut at = hash(key) as usize & mask;
+            while self.slots[at] != 0 {
+                self.steps += 1;
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = number;
+        }
+        Ok(())
     }
 }
 
 /// The distinct keys of a column in order of first occurrence. Writes each row's number to `ids`, which has the length
 /// of the column or is empty. `None` if there are more than `most` keys, or if too many of them share their homes.
 pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32], most: usize) -> Result<Option<Memory<K>>> {
-    let (mut slots, mut unique, mut steps) = (Slots::new(SLOTS)?, memory::reserved(keys.len())?, 0);
+    let mut table = Table::default();
+    table.clear(keys.len(), 0)?;
     let mut ids = ids.iter_mut();
-    for (row, &key) in keys.iter().enumerate() {
-        let (at, mut number) = slots.of(&unique, key, &mut steps);
-        if steps > STEPS * (row + SLOTS) || unique.len() > most {
-            return Ok(None);
-        }
-        if number == 0 {
-            unique.push(key);
-            number = unique.len() as u32;
-            slots.0[at] = number;
-            if unique.len() * 2 > slots.0.len() {
-                slots = Slots::new(slots.0.len() * 4)?;
-                for (number, &key) in (1..).zip(&unique) {
-                    let (at, _) = slots.of(&unique[..number as usize - 1], key, &mut steps);
-                    slots.0[at] = number;
-                }
-            }
-        }
-        if let Some(id) = ids.next() {
-            *id = number - 1;
+    for &key in keys {
+        match table.number(key)? {
+            Some((number, _)) if table.unique.len() <= most => ids.next().into_iter().for_each(|id| *id = number),
+            _ => return Ok(None),
         }
     }
-    Memory::of(&unique).map(Some)
+    Memory::of(&table.unique).map(Some)
 }

@@ -15,11 +15,12 @@
 //! Threads write to one table in any order: the greatest `!row` does not depend on it. The cell of a key may depend on
 //! the order, but is not visible outside.
 //!
-//! If only the keys of a column are to be numbered, and it is short, or there are few threads and not too many keys,
-//! one pass does it without these structures (`brief.rs`).
+//! If only the keys of a column are to be numbered, these structures are often not needed: one thread numbers a column
+//! in one pass if it is short, or if there are few threads and not too many keys (`brief.rs`), and several threads
+//! number many keys by partitions (`partitioned.rs`).
 //!
-//! Why the rows are not partitioned first: partitioning writes each row once more. Cells are prefetched a block ahead,
-//! and one core waits for a hundred of them at once, which took less time than only the partitioning.
+//! Why an index for lookups is not partitioned: each query would have to be moved to its partition and back. Cells are
+//! prefetched a block ahead, and one core waits for a hundred of them at once, which takes less time.
 //!
 //! These tables are not tables of this crate's schemes: they are not canonical, have no files, and do not change.
 
@@ -28,6 +29,7 @@ mod dense;
 mod estimate;
 mod hashed;
 mod numbered;
+mod partitioned;
 mod present;
 mod sorted;
 #[cfg(test)]
@@ -47,7 +49,7 @@ use hashed::Hashed;
 use present::Present;
 use sorted::Sorted;
 
-pub(crate) use numbered::Numbering;
+pub(in crate::cpu) use numbered::{Numbered, Numbering};
 
 /// The most rows that one thread processes alone: waking other threads takes as long as this work.
 const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
@@ -55,6 +57,11 @@ const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
 /// columns.
 const RANGE: u64 = 1 << 16;
 const RANGE_A_ROW: u64 = 4;
+
+/// The greatest range of keys that is addressed directly, for this number of rows.
+fn most_addressed(rows: usize) -> u64 {
+    RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64)).min(u32::MAX.into())
+}
 
 /// Whether one thread processes this number of rows.
 pub(super) fn alone(rows: usize) -> bool {
@@ -80,23 +87,52 @@ enum Strategy<K: Key> {
     Sorted(Sorted<K>),
 }
 
+/// What determines how the keys of a column are found.
+enum Kind<K> {
+    /// They are addressed directly: the least key, and the number of values from it to the greatest one.
+    Range(K, usize),
+    /// They are hashed: about the number of distinct keys.
+    Keys(usize),
+}
+
+impl<K: Key> Kind<K> {
+    fn of(keys: &[K]) -> Self {
+        match range(keys, most_addressed(keys.len())) {
+            Some((least, range)) => Kind::Range(least, range),
+            None => Kind::Keys(estimate::distinct(keys)),
+        }
+    }
+}
+
 impl<K: Key> FirstOccurrences<K> {
-    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool. `for_lookups`: keys of other
-    /// columns will be looked up.
-    fn of(cpu: &Cpu, keys: &[K], for_lookups: bool) -> Result<Self> {
-        let rows = keys.len();
-        let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64));
-        let most = if for_lookups { dense.max(present::most(rows)) } else { dense };
-        let range = range(keys, most.min(u32::MAX.into()));
+    /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool.
+    fn of(cpu: &Cpu, keys: &[K], kind: Kind<K>) -> Result<Self> {
+        match kind {
+            Kind::Range(least, range) => Self::dense(keys, least, range),
+            Kind::Keys(expected) => Self::hashed(cpu, keys, expected, None),
+        }
+    }
+
+    /// As [`of`](Self::of), if keys of other columns will be looked up.
+    fn for_lookups(cpu: &Cpu, keys: &[K]) -> Result<Self> {
+        let dense = most_addressed(keys.len());
         let mut present = None;
-        if let Some((least, range)) = range {
+        if let Some((least, range)) = range(keys, dense.max(present::most(keys.len())).min(u32::MAX.into())) {
             if range as u64 <= dense {
-                let (dense, distinct) = Dense::of(keys, least, range)?;
-                return Ok(FirstOccurrences { strategy: Strategy::Dense(dense), present, rows, distinct });
+                return Self::dense(keys, least, range);
             }
             present = Some(Present::of(keys, least, range)?);
         }
-        let expected = estimate::distinct(keys);
+        Self::hashed(cpu, keys, estimate::distinct(keys), present)
+    }
+
+    fn dense(keys: &[K], least: K, range: usize) -> Result<Self> {
+        let (dense, distinct) = Dense::of(keys, least, range)?;
+        Ok(FirstOccurrences { strategy: Strategy::Dense(dense), present: None, rows: keys.len(), distinct })
+    }
+
+    fn hashed(cpu: &Cpu, keys: &[K], expected: usize, present: Option<Present>) -> Result<Self> {
+        let rows = keys.len();
         for attempt in 0..hashed::ATTEMPTS {
             if let Some((hashed, distinct)) = Hashed::of(keys, expected, attempt)? {
                 return Ok(FirstOccurrences { strategy: Strategy::Hashed(hashed), present, rows, distinct });
@@ -195,7 +231,7 @@ impl Cpu {
     /// The first rows of a column of fewer than 2^32 rows.
     pub(crate) fn first_occurrences<K: Key>(&self, keys: &[K]) -> Result<FirstOccurrences<K>> {
         self.ledger_of("first rows", keys.len());
-        self.run(|| FirstOccurrences::of(self, keys, true)).flatten()
+        self.run(|| FirstOccurrences::for_lookups(self, keys)).flatten()
     }
 
     /// Writes the first row of each query, or [`NO_ROW`](crate::NO_ROW), to `to`, which has the same length.

@@ -7,15 +7,16 @@
 //! ```
 //!
 //! The front of a long column with few distinct keys usually contains all of them. So the front is numbered first; if
-//! every row then finds its key, the rest of the column is read only once.
+//! every row then finds its key, the rest of the column is read only once. With many keys and several threads, rows are
+//! numbered by partitions instead (`partitioned.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{FirstOccurrences, Memory, RANGE, RANGE_A_ROW, alone, brief, estimate, grain, range};
+use super::{FirstOccurrences, Kind, Memory, alone, brief, estimate, grain, most_addressed, partitioned, range};
 use crate::backend::join_rows::NO_ROW;
-use crate::backend::{DeviceBuffer, HashBackend, bitmap_words};
-use crate::cpu::memory::{atomic_u32, copy};
-use crate::cpu::primitives::Kept;
+use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
+use crate::cpu::memory::atomic_u32;
+use crate::cpu::primitives::{Kept, of_rows};
 use crate::cpu::relational::running_sums;
 use crate::cpu::{CHUNK, Cpu};
 use crate::error::Result;
@@ -28,6 +29,11 @@ const COPIES: usize = 16;
 /// The most rows of a column that one thread numbers, and about the most keys: their table takes 4 MiB.
 const BRIEF_ROWS: usize = 1 << 23;
 const BRIEF_KEYS: usize = 1 << 18;
+/// The least number of keys that are numbered by partitions.
+const MANY: usize = 1 << 13;
+/// With more rows per key, on average, the distinct keys are found in less time by one table, because most of its lines
+/// that rows need are in caches.
+const ROWS_IN_CACHE: usize = 16;
 /// With fewer rows per key, on average, first rows are found by a lookup of each row.
 const ROWS_A_KEY: usize = 4;
 
@@ -72,6 +78,13 @@ impl<K: Key> Numbering<K> {
     fn knows(&self, keys: &[K]) -> bool {
         !any(keys, CHUNK, |_, keys| !self.look(0, keys, &mut [0; CHUNK][..keys.len()]))
     }
+}
+
+/// The distinct keys of a column, and how to get the numbers of its rows.
+pub(in crate::cpu) enum Numbered<K: Key> {
+    /// The numbers are written.
+    ById(Memory<K>),
+    ByKey(Numbering<K>),
 }
 
 /// Ranks of the ones of a bitmap.
@@ -140,19 +153,9 @@ impl<K: Key> FirstOccurrences<K> {
         Ok(bits)
     }
 
-    /// The distinct keys of `keys`, which are the column.
-    fn unique(self, keys: &[K]) -> Result<Memory<K>> {
-        if self.all_distinct() {
-            return copied(keys);
-        }
-        let bits = self.bits(keys)?;
-        drop(self);
-        Kept::new(bits.words(), true, keys.len())?.of(keys)
-    }
-
     fn numbered(mut self, keys: &[K]) -> Result<Numbering<K>> {
         if self.all_distinct() {
-            return Ok(Numbering { unique: copied(keys)?, numbers: None });
+            return Ok(Numbering { unique: of_rows(keys.len(), |row| keys[row])?, numbers: None });
         }
         let bits = self.bits(keys)?;
         let unique = Kept::new(bits.words(), true, keys.len())?.of(keys)?;
@@ -162,11 +165,22 @@ impl<K: Key> FirstOccurrences<K> {
     }
 }
 
-/// All keys of a column.
-fn copied<K: Key>(keys: &[K]) -> Result<Memory<K>> {
-    let mut unique = Memory::zeroed(keys.len())?;
-    copy(keys, unique.words_mut()?);
-    Ok(unique)
+impl<K: Key> Kind<K> {
+    /// As [`partitioned::numbered`], if there are about `least` keys or more, and several threads; otherwise `None`.
+    fn partitioned<T: Word>(
+        &self,
+        keys: &[K],
+        ids: &mut [u32],
+        least: usize,
+        of_row: impl Fn(usize) -> T + Sync,
+    ) -> Result<Option<Memory<T>>> {
+        match *self {
+            Kind::Keys(expected) if expected >= least && threads() > 1 => {
+                partitioned::numbered(keys, ids, expected, of_row)
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 impl Cpu {
@@ -180,8 +194,7 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        self.ledger_of("first rows", keys.len());
-        self.run(|| FirstOccurrences::of(self, keys, false)?.unique(keys)).flatten()
+        self.distinct(keys, |row| keys[row])
     }
 
     /// As [`first_seen`](Self::first_seen). Also writes the number of each row to `ids`, which has the length of the
@@ -196,9 +209,13 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        let numbering = self.numbering(keys)?;
-        self.run(|| numbering.write(keys, ids))?;
-        Ok(numbering.unique)
+        match self.numbering(keys, ids, MANY)? {
+            Numbered::ById(unique) => Ok(unique),
+            Numbered::ByKey(numbering) => {
+                self.run(|| numbering.write(keys, ids))?;
+                Ok(numbering.unique)
+            }
+        }
     }
 
     /// The first row of each distinct key, in ascending order.
@@ -223,14 +240,25 @@ impl Cpu {
         {
             return self.distinct_rows(&keys[..FRONT]);
         }
+        self.distinct(keys, |row| row as u32)
+    }
+
+    /// The results of `of_row` for the first row of each distinct key, in order.
+    fn distinct<K: Key, T: Word>(&self, keys: &[K], of_row: impl Fn(usize) -> T + Sync) -> Result<Memory<T>> {
         self.ledger_of("first rows", keys.len());
+        let of_row = &of_row;
         self.run(|| {
-            let first = FirstOccurrences::of(self, keys, false)?;
-            let rows = self.iota(keys.len())?;
-            if first.all_distinct() {
-                return Ok(rows);
+            let kind = Kind::of(keys);
+            if let Some(all) = kind.partitioned(keys, &mut [], MANY.max(keys.len() / ROWS_IN_CACHE), of_row)? {
+                return Ok(all);
             }
-            Kept::new(first.bits(keys)?.words(), true, keys.len())?.of(rows.words())
+            let first = FirstOccurrences::of(self, keys, kind)?;
+            if first.all_distinct() {
+                return of_rows(keys.len(), of_row);
+            }
+            let bits = first.bits(keys)?;
+            drop(first);
+            Kept::new(bits.words(), true, keys.len())?.of_rows(of_row)
         })
         .flatten()
     }
@@ -244,13 +272,12 @@ impl Cpu {
             return Ok(true);
         }
         let is_brief = || {
-            let dense = RANGE.max(RANGE_A_ROW.saturating_mul(rows as u64)).min(u32::MAX.into());
             let of_front = estimate::distinct(&keys[..FRONT.min(rows)]);
             // With more keys than `BRIEF_KEYS`, less than an eighth of the rows of a front repeat a key.
             threads() <= 2
                 && (rows < 4 * FRONT || of_front * COPIES > FRONT + FRONT / 4)
                 && of_front < FRONT - FRONT / 8
-                && range(keys, dense).is_none()
+                && range(keys, most_addressed(rows)).is_none()
         };
         if rows <= BRIEF_ROWS { self.run(is_brief) } else { Ok(false) }
     }
@@ -271,16 +298,18 @@ impl Cpu {
         Ok(unique)
     }
 
-    /// Each row's number in the numbering of the column.
-    pub(crate) fn write_ids<K: Key>(&self, numbering: &Numbering<K>, keys: &[K], ids: &mut [u32]) -> Result<()> {
-        self.ledger().kernel("ids", keys.len());
-        self.run(|| numbering.write(keys, ids)).map(drop)
-    }
-
-    /// The numbering of a column.
-    pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K]) -> Result<Numbering<K>> {
+    /// The numbering of a column. Writes the number of each row to `ids`, which has the length of the column, if there
+    /// are about `least` keys or more and several threads.
+    pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K], ids: &mut [u32], least: usize) -> Result<Numbered<K>> {
         self.ledger_of("first rows", keys.len());
-        self.run(|| FirstOccurrences::of(self, keys, false)?.numbered(keys)).flatten()
+        self.run(|| {
+            let kind = Kind::of(keys);
+            match kind.partitioned(keys, ids, least, |row| keys[row])? {
+                Some(unique) => Ok(Numbered::ById(unique)),
+                None => FirstOccurrences::of(self, keys, kind)?.numbered(keys).map(Numbered::ByKey),
+            }
+        })
+        .flatten()
     }
 
     /// The numbering of a column's front. `None` unless the front has so few keys, each so often, that the rest of the
@@ -296,7 +325,7 @@ impl Cpu {
             if estimate::distinct(front) * COPIES > FRONT + FRONT / 4 {
                 return Ok(None);
             }
-            let first_occurrences = FirstOccurrences::of(self, front, false)?;
+            let first_occurrences = FirstOccurrences::of(self, front, Kind::of(front))?;
             if first_occurrences.distinct * COPIES > FRONT {
                 Ok(None)
             } else {

@@ -1,4 +1,4 @@
-//! First rows and numbers, compared with plain loops, by all three algorithms, on one thread and on several.
+//! First rows and numbers, compared with plain loops, by all algorithms, on one thread and on several.
 
 use std::collections::HashMap;
 
@@ -39,10 +39,18 @@ fn check<K: Key>(keys: &[K], strategy: Option<&str>) -> Result<()> {
         assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
         let mut numbers = vec![NO_ROW; keys.len()];
         assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
-        // The passes for several threads, even if the column is short enough for one.
-        let numbering = cpu.numbering(keys)?;
+        let first_rows: Vec<u32> = (0..).zip(&rows).filter(|&(row, &first)| row == first).map(|(row, _)| row).collect();
+        assert!(cpu.distinct_rows(keys)?.words() == first_rows, "{about}");
         numbers.fill(NO_ROW);
-        cpu.write_ids(&numbering, keys, &mut numbers)?;
+        let expected = unique.len();
+        match cpu.run(|| partitioned::numbered(keys, &mut numbers, expected, |row| row as u32)).flatten()? {
+            Some(found) => assert!(found.words() == first_rows && numbers == ids, "{about}"),
+            None => assert!(strategy.is_none(), "{about}"),
+        }
+        // The passes for several threads, even if the column is short enough for one.
+        let Numbered::ByKey(numbering) = cpu.numbering(keys, &mut [], usize::MAX)? else { panic!("{about}") };
+        numbers.fill(NO_ROW);
+        assert!(cpu.run(|| numbering.write(keys, &mut numbers))?);
         assert!(numbering.unique.words() == unique && numbers == ids, "{about}");
     }
     Ok(())
@@ -160,11 +168,15 @@ fn attempts_with_chosen_keys_terminate() -> Result<()> {
 
 #[test]
 fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
-    let share = |key: &u64| brief::home(*key) % brief::SLOTS == 7;
+    let share = |key: &u64| brief::hash(*key) as usize % brief::SLOTS == 7;
     let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
     assert!(brief::numbered(&keys, &mut [], usize::MAX)?.is_none());
     assert!(brief::numbered(&keys[..50], &mut [], usize::MAX)?.is_some());
     check(&keys, None)?;
+    let share = |key: &u64| share(key) && brief::hash(*key) >> 57 == 0;
+    let in_one_partition: Vec<u64> = scattered(usize::MAX).filter(share).take(150).collect();
+    assert!(partitioned::numbered(&in_one_partition, &mut [], 150, |row| row as u32)?.is_none());
+    check(&in_one_partition, None)?;
     // Few keys, of which the farthest from home occurs many times.
     let mut again = keys[..90].to_vec();
     assert!(brief::numbered(&again, &mut [], usize::MAX)?.is_some());
