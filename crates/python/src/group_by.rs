@@ -1,11 +1,10 @@
 //! Group-by with aggregates.
 
-use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, UInt32Array};
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_schema::Field;
 use koel::IdOrder;
 use koel_arrow::{Aggregation, Column, Function, NullKeys, group_by as grouped};
-use numpy::{Element, PyArray1, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -14,6 +13,7 @@ use crate::device::for_columns;
 use crate::input::{Given, GivenKeys, Nan, Origin, check_order};
 use crate::output::{ArrowColumn, KeyRows, array, numbers};
 use crate::run::detached_on;
+use crate::to_numpy::to_numpy;
 
 /// Aggregates columns by key, like `pandas.DataFrame.groupby(.., sort=False).agg(..)`.
 ///
@@ -76,12 +76,12 @@ pub(crate) fn group_by<'py>(
     if sort {
         given.check_order("sort=False")?;
     }
-    let (keys, is_arrow, form) = (given.keys()?, given.is_arrow(), given.form());
+    let (keys, is_arrow, is_gathered) = (given.keys()?, given.is_arrow(), given.is_gathered());
     let wanted = items(aggregates)?.iter().map(|(name, what)| Wanted::of(name, what)).collect::<PyResult<Vec<_>>>()?;
     let nulls = if dropna { NullKeys::Drop } else { NullKeys::Group };
     let mut aggregations: Vec<Aggregation> = wanted.iter().map(|wanted| wanted.aggregation.clone()).collect();
-    // NumPy keys are gathered from the first row of each group.
-    if !is_arrow {
+    // Other keys are taken from the first row of each group.
+    if is_gathered.contains(&false) {
         aggregations.push(Aggregation::first_rows());
     }
     let requested = wanted.len();
@@ -92,15 +92,14 @@ pub(crate) fn group_by<'py>(
         let mut arrays = grouped(&device, &keys, &aggregations, order, nulls)?.columns().to_vec();
         let results = arrays.split_off(keys.columns().len());
         let rows = results.get(requested).and_then(|rows| rows.as_any().downcast_ref::<UInt32Array>());
-        let rows = rows.cloned().unwrap_or_else(|| UInt32Array::new_null(0));
-        Ok((numbers(&rows), KeyRows::from_arrays(arrays, &form), results))
+        Ok((rows.map(numbers), KeyRows::from_arrays(arrays, &is_gathered), results))
     })?;
-    let rows = array(py, rows);
+    let rows = rows.map(|rows| array(py, rows));
     let results = PyDict::new(py);
     for (wanted, array) in wanted.iter().zip(arrays) {
         results.set_item(&wanted.name, wanted.result(py, array, is_arrow)?)?;
     }
-    PyTuple::new(py, [key_rows.into_python(py, &given, &rows)?, results.into_any()])
+    PyTuple::new(py, [key_rows.into_python(py, &given, rows.as_ref())?, results.into_any()])
 }
 
 /// A requested result.
@@ -173,7 +172,7 @@ impl<'py> Wanted<'py> {
             }
             return Ok(Bound::new(py, ArrowColumn::named(&self.name, array))?.into_any());
         }
-        let result = to_numpy(py, &self.name, &array, self.function == Some(Function::Sum))?;
+        let result = to_numpy(py, &self.name, array, self.function == Some(Function::Sum))?;
         // Restore the unit of times, which may have been converted.
         match &self.given {
             Some(Given { origin: Origin::Numpy(from), .. })
@@ -216,65 +215,4 @@ pub(crate) fn items<'py>(aggregates: &Bound<'py, PyAny>) -> PyResult<Vec<(String
         return Err(wrong());
     }
     aggregates.call_method0("items")?.try_iter()?.map(|item| item?.extract().map_err(|_| wrong())).collect()
-}
-
-/// Converts results to a NumPy array. Nulls become NaN or NaT, and 0 in sums.
-fn to_numpy<'py>(py: Python<'py>, name: &str, array: &ArrayRef, is_sum: bool) -> PyResult<Bound<'py, PyAny>> {
-    fn values<'py, T: ArrowPrimitiveType>(
-        py: Python<'py>,
-        array: &ArrayRef,
-        missing: Option<T::Native>,
-    ) -> Option<Bound<'py, PyAny>>
-    where
-        T::Native: Element,
-    {
-        let array = array.as_any().downcast_ref::<arrow_array::PrimitiveArray<T>>()?;
-        if array.null_count() == 0 {
-            return Some(PyArray1::from_slice(py, array.values()).into_any());
-        }
-        let missing = missing?;
-        Some(PyArray1::from_vec(py, array.iter().map(|value| value.unwrap_or(missing)).collect()).into_any())
-    }
-    macro_rules! of_type {
-        ($type:ty, $missing:expr) => {
-            values::<$type>(py, array, $missing)
-        };
-        ($type:ty, $missing:expr, $dtype:expr) => {
-            match values::<$type>(py, array, $missing) {
-                Some(found) => Some(found.call_method1("view", ($dtype,))?),
-                None => None,
-            }
-        };
-    }
-    let nat = Some(i64::MIN);
-    let found = match array.data_type() {
-        DataType::Int8 => of_type!(Int8Type, None),
-        DataType::Int16 => of_type!(Int16Type, None),
-        DataType::Int32 => of_type!(Int32Type, None),
-        DataType::Int64 => of_type!(Int64Type, is_sum.then_some(0)),
-        DataType::UInt8 => of_type!(UInt8Type, None),
-        DataType::UInt16 => of_type!(UInt16Type, None),
-        DataType::UInt32 => of_type!(UInt32Type, None),
-        DataType::UInt64 => of_type!(UInt64Type, is_sum.then_some(0)),
-        DataType::Float16 => of_type!(Float16Type, Some(<Float16Type as ArrowPrimitiveType>::Native::NAN)),
-        DataType::Float32 => of_type!(Float32Type, Some(f32::NAN)),
-        DataType::Float64 => of_type!(Float64Type, Some(if is_sum { 0.0 } else { f64::NAN })),
-        DataType::Timestamp(TimeUnit::Second, _) => of_type!(TimestampSecondType, nat, "datetime64[s]"),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => of_type!(TimestampMillisecondType, nat, "datetime64[ms]"),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => of_type!(TimestampMicrosecondType, nat, "datetime64[us]"),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => of_type!(TimestampNanosecondType, nat, "datetime64[ns]"),
-        DataType::Duration(TimeUnit::Second) => of_type!(DurationSecondType, nat, "timedelta64[s]"),
-        DataType::Duration(TimeUnit::Millisecond) => of_type!(DurationMillisecondType, nat, "timedelta64[ms]"),
-        DataType::Duration(TimeUnit::Microsecond) => of_type!(DurationMicrosecondType, nat, "timedelta64[us]"),
-        DataType::Duration(TimeUnit::Nanosecond) => of_type!(DurationNanosecondType, nat, "timedelta64[ns]"),
-        DataType::Boolean if array.null_count() == 0 => {
-            let flags = array.as_any().downcast_ref::<BooleanArray>();
-            flags.map(|flags| PyArray1::from_vec(py, flags.values().iter().collect()).into_any())
-        }
-        _ => None,
-    };
-    match found {
-        Some(found) => Ok(found),
-        None => Bound::new(py, ArrowColumn::named(name, array.clone()))?.call_method0("to_numpy"),
-    }
 }

@@ -105,14 +105,25 @@ impl<'py> GivenKeys<'py> {
         self.columns.iter().try_for_each(|given| check_order(&given.field(), instead))
     }
 
-    /// Returns for each column whether it is an Arrow column.
-    pub(crate) fn form(&self) -> Vec<bool> {
-        self.columns.iter().map(|given| matches!(given.origin, Origin::Arrow(_))).collect()
+    /// Returns for each column whether rows of a result are taken from its Arrow array: an Arrow column, or a NumPy
+    /// array of numbers without missing values, which has the same values.
+    pub(crate) fn is_gathered(&self) -> Vec<bool> {
+        let is_gathered = |given: &Given<'_>| match &given.origin {
+            Origin::Arrow(_) => true,
+            Origin::Numpy(array) => {
+                let (dtype, column) = (array.dtype(), &given.column);
+                matches!(dtype.kind(), b'i' | b'u' | b'f')
+                    && column.data_type().is_numeric()
+                    && array.is_exact_instance_of::<PyUntypedArray>()
+                    && column.chunks().iter().all(|chunk| chunk.null_count() == 0)
+            }
+        };
+        self.columns.iter().map(is_gathered).collect()
     }
 
     /// Returns whether all columns are Arrow columns.
     pub(crate) fn is_arrow(&self) -> bool {
-        self.form().into_iter().all(|is_arrow| is_arrow)
+        self.columns.iter().all(|given| matches!(given.origin, Origin::Arrow(_)))
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn unique<'py>(
     if sorted {
         given.check_order("sorted=False")?;
     }
-    let (keys, form) = (given.keys()?, given.form());
+    let (keys, is_gathered) = (given.keys()?, given.is_gathered());
     let open = || for_columns(device, keys.columns());
     let (rows, key_rows, inverse, counts) = detached_on(py, open, |device, _| {
         let (rows, codes) = if return_inverse || return_counts {
@@ -75,21 +75,20 @@ pub(crate) fn unique<'py>(
         } else {
             (distinct(&device, &keys, order, NullKeys::Group)?, None)
         };
-        let key_rows = KeyRows::gather(&keys, &form, &rows)?;
+        let key_rows = KeyRows::gather(&keys, &is_gathered, &rows)?;
         let counts = codes.as_ref().filter(|_| return_counts);
         let counts = counts.map(|codes| group_sizes(&device, codes, rows.len())).transpose()?;
         let inverse = codes.filter(|_| return_inverse).map(|codes| numbers(&codes));
-        Ok((numbers(&rows), key_rows, inverse, counts))
+        let rows = (return_index || is_gathered.contains(&false)).then(|| numbers(&rows));
+        Ok((rows, key_rows, inverse, counts))
     })?;
-    let rows = array(py, rows);
-    let values = key_rows.into_python(py, &given, &rows)?;
+    let rows = rows.map(|rows| array(py, rows));
+    let values = key_rows.into_python(py, &given, rows.as_ref())?;
     if !(return_index || return_inverse || return_counts) {
         return Ok(values);
     }
     let mut all = vec![values];
-    if return_index {
-        all.push(rows);
-    }
+    all.extend(rows.filter(|_| return_index));
     all.extend([inverse, counts].into_iter().flatten().map(|numbers| array(py, numbers)));
     Ok(PyTuple::new(py, all)?.into_any())
 }
@@ -136,15 +135,16 @@ pub(crate) fn factorize<'py>(
     if sort {
         given.check_order("sort=False")?;
     }
-    let (keys, form) = (given.keys()?, given.form());
+    let (keys, is_gathered) = (given.keys()?, given.is_gathered());
     let nulls = if use_na_sentinel { NullKeys::Drop } else { NullKeys::Group };
     let open = || for_columns(device, keys.columns());
     let (codes, rows, key_rows) = detached_on(py, open, |device, _| {
         let groups = factorized(&device, &keys, order, nulls)?;
-        let key_rows = KeyRows::gather(&keys, &form, &groups.rows)?;
-        Ok((numbers(&groups.codes), numbers(&groups.rows), key_rows))
+        let key_rows = KeyRows::gather(&keys, &is_gathered, &groups.rows)?;
+        let rows = is_gathered.contains(&false).then(|| numbers(&groups.rows));
+        Ok((numbers(&groups.codes), rows, key_rows))
     })?;
-    let values = key_rows.into_python(py, &given, &array(py, rows))?;
+    let values = key_rows.into_python(py, &given, rows.map(|rows| array(py, rows)).as_ref())?;
     PyTuple::new(py, [array(py, codes), values])
 }
 

@@ -34,6 +34,7 @@ mod run;
 mod stream;
 mod tables;
 mod text;
+mod to_numpy;
 mod voxels;
 
 use pyo3::prelude::*;

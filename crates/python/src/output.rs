@@ -20,6 +20,7 @@ use crate::error::{Failure, KoelError, Result};
 use crate::input::{Given, GivenKeys, Nan, Origin, arrow};
 use crate::run::CHUNK;
 use crate::stream::Batch;
+use crate::to_numpy::to_numpy;
 
 /// The number of values in the `repr` of a column, and the maximum number of characters of each.
 const REPR_VALUES: usize = 6;
@@ -354,36 +355,38 @@ pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyA
     PyArray1::from_vec(py, values).into_any()
 }
 
-/// Result rows of key columns: arrays for Arrow columns, and `None` for NumPy columns. NumPy columns are gathered later
-/// with `ndarray.take`, which supports all dtypes.
+/// The keys of a result: the values of gathered columns, and `None` for others, which are taken later with
+/// `ndarray.take`, because it supports all dtypes.
 pub(crate) struct KeyRows(Vec<Option<ArrayRef>>);
 
 impl KeyRows {
-    /// Gathers rows of the Arrow columns. Does not need the GIL.
-    pub(crate) fn gather(keys: &Keys, is_arrow: &[bool], rows: &UInt32Array) -> Result<KeyRows> {
-        let take = |(column, &is_arrow): (&Column, &bool)| is_arrow.then(|| column.take_wide(rows)).transpose();
-        Ok(KeyRows(keys.columns().iter().zip(is_arrow).map(take).collect::<koel_arrow::Result<_>>()?))
+    /// Takes rows of the columns that are [gathered](GivenKeys::is_gathered). Does not need the GIL.
+    pub(crate) fn gather(keys: &Keys, is_gathered: &[bool], rows: &UInt32Array) -> Result<KeyRows> {
+        let take = |(column, &is_gathered): (&Column, &bool)| is_gathered.then(|| column.take_wide(rows)).transpose();
+        Ok(KeyRows(keys.columns().iter().zip(is_gathered).map(take).collect::<koel_arrow::Result<_>>()?))
     }
 
-    /// Keeps the columns of a result that belong to Arrow columns.
-    pub(crate) fn from_arrays(columns: Vec<ArrayRef>, is_arrow: &[bool]) -> KeyRows {
-        KeyRows(columns.into_iter().zip(is_arrow).map(|(column, &is_arrow)| is_arrow.then_some(column)).collect())
+    /// Keeps the columns of a result that are gathered.
+    pub(crate) fn from_arrays(columns: Vec<ArrayRef>, is_gathered: &[bool]) -> KeyRows {
+        let keep = |(column, &is_gathered): (ArrayRef, &bool)| is_gathered.then_some(column);
+        KeyRows(columns.into_iter().zip(is_gathered).map(keep).collect())
     }
 
-    /// Returns the keys in the form of the argument: a column, or a tuple of columns. NumPy columns are gathered at
-    /// `rows`.
+    /// Returns the keys in the form of the argument: a column, or a tuple of columns. `rows` are the rows to take of
+    /// columns that are not gathered.
     pub(crate) fn into_python<'py>(
         self,
         py: Python<'py>,
         given: &GivenKeys<'py>,
-        rows: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let column = |(given, gathered): (&Given<'py>, Option<ArrayRef>)| match (&given.origin, gathered) {
             (Origin::Arrow(field), Some(gathered)) => {
                 let field = retyped(field, &gathered);
                 Ok(Bound::new(py, ArrowColumn::new(gathered, field))?.into_any())
             }
-            (Origin::Numpy(array), _) => array.call_method1("take", (rows,)),
+            (Origin::Numpy(_), Some(gathered)) => to_numpy(py, given.column.name(), gathered, false),
+            (Origin::Numpy(array), None) => array.call_method1("take", (rows,)),
             (Origin::Arrow(_), None) => {
                 Err(KoelError::new_err("a column of the result is missing; this is a bug in koel, please report it"))
             }
