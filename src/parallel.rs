@@ -103,6 +103,7 @@ macro_rules! columns {
 columns!(A B);
 columns!(A B C);
 columns!(A B C D);
+columns!(A B C D E);
 
 /// Calls `of_chunk` with each chunk and its number. Chunks have `size` elements; the last one may have fewer.
 pub(crate) fn each<I: Divide>(input: I, size: usize, of_chunk: impl Fn(usize, I) + Sync) {

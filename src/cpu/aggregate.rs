@@ -1,28 +1,46 @@
-//! Aggregates of groups of 64-bit values.
+//! Aggregates of groups of 64-bit values, by the ids of rows.
 //!
-//! As for values of 32 bits (`relational.rs`), each chunk aggregates in a small separate table, whose entries are
-//! added to the cells of the groups with atomics. The cells of a group hold a 128-bit sum in two words: an overflow of
-//! the lower one increments the upper one. Minimum and maximum compare codes of the values (`backend/numbers.rs`).
-//! Doubles are summed as integers too; those outside of the column's window are collected separately
-//! (`exact/window.rs`).
+//! ```text
+//! few groups    each thread has cells for all of them (`groups.rs`); otherwise:
+//! spread        each chunk of rows: ids and values, ordered by partition, which is a range of ids
+//! take          each task, the rows of a partition in some chunks: added to cells of its own, which fit in a cache
+//! add up        each group: the cells of the tasks of its partition
+//! ```
+//!
+//! Most partitions are one task; one with many rows, such as those of a heavy group, is several. Threads share no
+//! cells: atomics on cells that other threads change too would take several times as long.
+//!
+//! Memory: 4 bytes per row, and the size of a value.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::groups::CACHED;
-use super::memory::{atomic, atomic_u32, prefetch};
-use super::sums::Totals;
-use super::{BLOCK, CHUNK, Cpu, Memory};
+use super::groups::{Cells, Divided, added_up, window};
+use super::primitives::of_rows;
+use super::{CHUNK, Cpu, Memory};
 use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
-use crate::exact::{Leftovers, Window};
-use crate::parallel::{each, fold_with};
+use crate::exact::Window;
+use crate::memory;
+use crate::parallel::{Per, collect, each_with, threads};
 
-/// Entries of a chunk's own table, a power of two.
-const ENTRIES: usize = 256;
+/// The least base-2 logarithm of the number of groups of a partition, and the greatest number of partitions.
+const GROUPS: u32 = if cfg!(test) { 6 } else { 12 };
+const MOST: usize = 1 << 11;
+/// The least and the greatest number of rows per chunk.
+const ROWS: [usize; 2] = [CHUNK, 1 << 16];
+
+/// The first row of each partition of a chunk, and the number of rows.
+type Starts = Vec<u32>;
+
+/// The rows of a partition in some chunks.
+struct Task {
+    partition: usize,
+    chunks: Range<usize>,
+}
 
 impl Cpu {
-    /// The caller has checked the lengths.
+    /// The requested aggregates of groups; rows whose id is not below `groups` are skipped. The caller has checked the
+    /// lengths.
     pub(crate) fn run_accumulate_wide<V: Word>(
         &self,
         ids: &[u32],
@@ -33,177 +51,166 @@ impl Cpu {
     ) -> Result<WideAccumulated<Cpu>> {
         // Words of 32 bits are widened by zeros.
         debug_assert!(size_of::<V>() == 8 || of == Numbers::Unsigned);
+        let values = if wanted.values() { values } else { &[] };
+        // Without rows no thread has cells, from which groups without rows get their defaults.
+        if !ids.is_empty() {
+            let look = |rows: Range<usize>, to: &mut [u32]| {
+                to.copy_from_slice(&ids[rows]);
+                true
+            };
+            if let Some(all) = self.grouped_ids(ids.len(), groups, values, of, wanted, look)? {
+                return Ok(all);
+            }
+        }
         self.ledger().kernel("accumulate", ids.len());
-        let cells = |wanted: bool| if wanted { groups } else { 0 };
-        let mut all = WideAccumulated::<Cpu> {
-            counts: Memory::zeroed(cells(wanted.count || wanted.mean))?,
-            sums: Memory::zeroed(cells(wanted.sum))?,
-            means: Memory::zeroed(cells(wanted.mean))?,
-            least: self.filled(cells(wanted.least), u64::MAX)?,
-            greatest: Memory::zeroed(cells(wanted.greatest))?,
-            overflow: None,
-        };
-        let (mut lows, mut highs) =
-            (Memory::zeroed(cells(wanted.is_summed()))?, Memory::zeroed(cells(wanted.is_summed()))?);
-        let window = match of {
-            Numbers::Double if wanted.is_summed() => Window::of(bytemuck::cast_slice(values)),
-            _ => Window::of(&[]),
-        };
-        let cells = Cells {
-            counts: atomic_u32(all.counts.words_mut()?),
-            lows: atomic(lows.words_mut()?),
-            highs: atomic(highs.words_mut()?),
-            least: atomic(all.least.words_mut()?),
-            greatest: atomic(all.greatest.words_mut()?),
-        };
-        // Each type of number has its own loop, from which the compiler eliminates the branches on the type.
-        let leftovers = self.run(|| match of {
-            Numbers::Unsigned => cells.take(ids, values, |bits| Value::of(Numbers::Unsigned, bits, window)),
-            Numbers::Signed => cells.take(ids, values, |bits| Value::of(Numbers::Signed, bits, window)),
-            Numbers::Double => cells.take(ids, values, |bits| Value::of(Numbers::Double, bits, window)),
-        })??;
-        if of != Numbers::Unsigned {
-            let (least, greatest) = (all.least.words_mut()?, all.greatest.words_mut()?);
-            self.run(|| {
-                each(least, CHUNK, |_, codes| codes.iter_mut().for_each(|code| *code = of.of_low_code(*code)));
-                each(greatest, CHUNK, |_, codes| codes.iter_mut().for_each(|code| *code = of.of_high_code(*code)));
-            })?;
-        }
-        let (lows, highs) = (lows.words(), highs.words());
-        let counts = std::mem::replace(&mut all.counts, Memory::zeroed(0)?);
-        let totals = Totals {
-            sum: |group: usize| i128::from(highs[group] as i64) << 64 | i128::from(lows[group]),
-            count: |group: usize| counts.words()[group],
-            window,
-            leftovers,
-            exact: Vec::new(),
-        };
-        self.finish_sums(&mut all, of, totals)?;
-        if wanted.count {
-            all.counts = counts;
-        }
-        Ok(all)
+        let window = window(of, values, wanted);
+        let divided = self.run(|| by_partition(ids, values, of, groups, wanted, window))??;
+        added_up(self, divided, groups, of, wanted, window)
+    }
+
+    /// The lower bits of words.
+    pub(crate) fn low<W: Word>(&self, wide: &Memory<u64>) -> Result<Memory<W>> {
+        let wide = wide.words();
+        self.run(|| of_rows(wide.len(), |row| W::low(wide[row]))).flatten()
     }
 }
 
-/// The value of a row.
-struct Value {
-    /// `None` if it is a leftover.
-    integer: Option<i128>,
-    low: u64,
-    high: u64,
-}
-
-impl Value {
-    #[inline(always)]
-    fn of(numbers: Numbers, bits: u64, window: Window) -> Value {
-        Value { integer: numbers.integer(bits, window), low: numbers.low_code(bits), high: numbers.high_code(bits) }
+/// Adds all rows to the cells of tasks.
+fn by_partition<V: Word>(
+    ids: &[u32],
+    values: &[V],
+    of: Numbers,
+    groups: usize,
+    wanted: Wanted,
+    window: Window,
+) -> Result<Divided> {
+    let shift = GROUPS.max(groups.div_ceil(MOST).next_power_of_two().ilog2());
+    let partitions = groups.div_ceil(1 << shift).max(1);
+    let size = (ids.len() / (4 * threads())).next_power_of_two().clamp(ROWS[0], ROWS[1]);
+    let mut chunks: Vec<Starts> = memory::reserved(ids.len().div_ceil(size))?;
+    for _ in 0..ids.len().div_ceil(size) {
+        chunks.push(memory::zeroed(partitions + 1)?);
     }
-}
-
-/// The aggregates of one group in a chunk. Empty while the count is 0.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    id: u32,
-    count: u32,
-    sum: i128,
-    least: u64,
-    greatest: u64,
-}
-
-impl Entry {
-    #[inline(always)]
-    fn take(&mut self, id: u32, value: Value) {
-        if self.count == 0 {
-            *self = Entry { id, count: 0, sum: 0, least: u64::MAX, greatest: 0 };
-        }
-        self.count += 1;
-        self.sum += value.integer.unwrap_or(0);
-        self.least = self.least.min(value.low);
-        self.greatest = self.greatest.max(value.high);
-    }
-}
-
-/// The groups' cells; a column that was not requested is empty.
-struct Cells<'a> {
-    counts: &'a [AtomicU32],
-    lows: &'a [AtomicU64],
-    highs: &'a [AtomicU64],
-    least: &'a [AtomicU64],
-    greatest: &'a [AtomicU64],
-}
-
-impl Cells<'_> {
-    /// Aggregates all rows. Returns the leftovers if sums are requested.
-    #[inline(always)]
-    fn take<V: Word>(&self, ids: &[u32], values: &[V], value: impl Fn(u64) -> Value + Sync) -> Result<Leftovers> {
-        let groups = self.counts.len().max(self.lows.len()).max(self.least.len()).max(self.greatest.len());
-        let (ahead, is_summed) = (groups > CACHED, !self.lows.is_empty());
-        let of_chunk = |rows: Range<usize>| {
-            let mut leftovers = Leftovers::default();
-            let mut entries = [Entry::default(); ENTRIES];
-            for i in rows {
-                // With this many groups, most rows evict an entry. Without prefetching, the atomics would wait for one
-                // cell at a time.
-                if ahead && let Some(&next) = ids.get(i + BLOCK / 4) {
-                    self.prefetch(next as usize);
-                }
-                let entry = &mut entries[ids[i] as usize % ENTRIES];
-                if entry.count > 0 && entry.id != ids[i] {
-                    self.add(entry);
-                    entry.count = 0;
-                }
-                let bits = values.get(i).map_or(0, |&value| value.into());
-                let value = value(bits);
-                if value.integer.is_none() && is_summed && (ids[i] as usize) < groups {
-                    leftovers.push(ids[i], bits)?;
-                }
-                entry.take(ids[i], value);
+    let (mut spread_ids, mut spread_values) = (Memory::zeroed(ids.len())?, Memory::zeroed(values.len())?);
+    let columns = (ids, values, spread_ids.words_mut()?, spread_values.words_mut()?, Per(size, &mut chunks[..]));
+    let counts = || [0; MOST];
+    each_with(columns, size, counts, |counts, _, (ids, values, to_ids, to_values, Per(_, starts))| {
+        spread((ids, values), (to_ids, to_values), shift, counts, &mut starts[0]);
+    });
+    let (spread_ids, spread_values) = (spread_ids.words(), spread_values.words());
+    let (tasks, first) = tasks(&chunks, partitions, (ids.len() / (4 * threads())).max(size))?;
+    let cells = collect(&tasks[..], 1, |_, task| {
+        let Task { partition, chunks: range } = &task[0];
+        let base = partition << shift;
+        Some(Cells::of_range(base..groups.min(base + (1 << shift)), wanted).and_then(|mut cells| {
+            for (number, starts) in range.clone().zip(&chunks[range.clone()]) {
+                let rows = number * size + starts[*partition] as usize..number * size + starts[partition + 1] as usize;
+                let values = spread_values.get(rows.clone()).unwrap_or(&[]);
+                cells.take_any(&spread_ids[rows], values, of, window)?;
             }
-            entries.iter().filter(|entry| entry.count > 0).for_each(|entry| self.add(entry));
-            Ok(leftovers)
-        };
-        let join = |a: Result<Leftovers>, b: Result<Leftovers>| a?.and(b?);
-        fold_with(0..ids.len(), CHUNK, || (), |(), _, rows| of_chunk(rows), join)
-            .unwrap_or_else(|| Ok(Leftovers::default()))
-    }
+            Ok(cells)
+        }))
+    })?;
+    let cells = cells.into_iter().flatten().collect::<Result<Vec<Cells>>>()?;
+    Ok(Divided { cells, first, shift })
+}
 
-    #[inline(always)]
-    fn prefetch(&self, at: usize) {
-        if !self.counts.is_empty() {
-            prefetch(self.counts, at);
-        }
-        if !self.lows.is_empty() {
-            prefetch(self.lows, at);
-            prefetch(self.highs, at);
-        }
-        if !self.least.is_empty() {
-            prefetch(self.least, at);
-        }
-        if !self.greatest.is_empty() {
-            prefetch(self.greatest, at);
-        }
+/// Writes the rows of a chunk, ordered by partition, with ids from the first one of the partition on.
+fn spread<V: Word>(
+    (ids, values): (&[u32], &[V]),
+    (to_ids, to_values): (&mut [u32], &mut [V]),
+    shift: u32,
+    counts: &mut [u32; MOST],
+    starts: &mut [u32],
+) {
+    // Rows with greater ids are in the last partition, and skipped there.
+    let last = starts.len() - 2;
+    let partition = |id: u32| (id >> shift) as usize;
+    counts.fill(0);
+    for &id in ids {
+        counts[partition(id).min(last) % MOST] += 1;
     }
-
-    #[inline(always)]
-    fn add(&self, entry: &Entry) {
-        let at = entry.id as usize;
-        if let Some(count) = self.counts.get(at) {
-            count.fetch_add(entry.count, Relaxed);
+    let mut sum = 0;
+    for (start, count) in starts.iter_mut().zip(counts.iter_mut().chain([&mut 0])) {
+        *start = sum;
+        sum += std::mem::replace(count, sum);
+    }
+    for (row, &id) in ids.iter().enumerate() {
+        let partition = partition(id).min(last);
+        let place = &mut counts[partition % MOST];
+        to_ids[*place as usize] = id - ((partition as u32) << shift);
+        if let Some(&value) = values.get(row) {
+            to_values[*place as usize] = value;
         }
-        if let (Some(low), Some(high)) = (self.lows.get(at), self.highs.get(at)) {
-            let lower = entry.sum as u64;
-            let passed = low.fetch_add(lower, Relaxed).overflowing_add(lower).1;
-            let upper = ((entry.sum >> 64) as u64).wrapping_add(passed.into());
-            if upper != 0 {
-                high.fetch_add(upper, Relaxed);
+        *place += 1;
+    }
+}
+
+/// The tasks, and the number of the first task of each partition and of all tasks. Each partition has a task, and
+/// several if it has more than about `most` rows.
+fn tasks(chunks: &[Starts], partitions: usize, most: usize) -> Result<(Vec<Task>, Vec<usize>)> {
+    let (mut tasks, mut first) = (Vec::new(), memory::reserved(partitions + 1)?);
+    for partition in 0..partitions {
+        first.push(tasks.len());
+        let (mut begin, mut rows) = (0, 0);
+        for (number, starts) in (1..).zip(chunks) {
+            rows += (starts[partition + 1] - starts[partition]) as usize;
+            if rows >= most || number == chunks.len() {
+                memory::reserve(&mut tasks, 1)?;
+                tasks.push(Task { partition, chunks: begin..number });
+                (begin, rows) = (number, 0);
             }
         }
-        if let Some(least) = self.least.get(at) {
-            least.fetch_min(entry.least, Relaxed);
+        if chunks.is_empty() {
+            memory::reserve(&mut tasks, 1)?;
+            tasks.push(Task { partition, chunks: 0..0 });
         }
-        if let Some(greatest) = self.greatest.get(at) {
-            greatest.fetch_max(entry.greatest, Relaxed);
+    }
+    first.push(tasks.len());
+    Ok((tasks, first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::ExactSum;
+    use crate::scheme::hash::SplitMix64;
+
+    /// A heavy group, whose partition is several tasks; groups without rows; and rows without a group.
+    #[test]
+    fn partitions_are_added_up_to_the_groups_of_a_plain_loop() -> Result<()> {
+        let (rows, groups) = if cfg!(miri) { (500, 400) } else { (100_000, 60_000) };
+        let mut stream = SplitMix64::new(5);
+        let id = |random: u32| if random.is_multiple_of(2) { 77 } else { random / 2 % (groups as u32 + 9) };
+        let ids: Vec<u32> = (0..rows).map(|_| id(stream.next_u32())).collect();
+        // Their sums are exact, and some are outside of the window.
+        let doubles: Vec<f64> =
+            (0..rows).map(|row| if row % 99 == 0 { 1e200 } else { row as f64 * 0.5 - 99.0 }).collect();
+        let values: Vec<u64> = doubles.iter().map(|value| value.to_bits()).collect();
+        let (mut counts, mut sums, mut least) =
+            (vec![0; groups], vec![ExactSum::default(); groups], vec![f64::NAN; groups]);
+        for (&id, &value) in ids.iter().zip(&doubles).filter(|pair| (*pair.0 as usize) < groups) {
+            let id = id as usize;
+            counts[id] += 1;
+            sums[id].add(value);
+            least[id] = least[id].min(value);
         }
+        let wanted = Wanted { count: true, sum: true, least: true, ..Wanted::default() };
+        for threads in [1, 2, 8] {
+            let cpu = Cpu::with_threads(threads)?;
+            let found = cpu.run_accumulate_wide(&ids, &values, Numbers::Double, groups, wanted)?;
+            assert_eq!(found.counts.words(), counts, "{threads} threads");
+            for group in 0..groups {
+                let sum = f64::from_bits(found.sums.words()[group]);
+                assert_eq!(sum, sums[group].sum(), "group {group}, {threads} threads");
+                if counts[group] > 0 {
+                    assert_eq!(f64::from_bits(found.least.words()[group]), least[group], "group {group}");
+                }
+            }
+            let none = cpu.run_accumulate_wide(&[], &values[..0], Numbers::Double, groups, wanted)?;
+            let unused = found.least.words()[counts.iter().position(|&count| count == 0).expect("rows are few")];
+            assert!(none.least.words().iter().all(|&least| least == unused) && none.counts.words() == vec![0; groups]);
+        }
+        Ok(())
     }
 }

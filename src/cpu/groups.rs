@@ -8,13 +8,13 @@
 //!
 //! No ids are written to memory, and threads share no cells. This is used for columns with few groups: at most
 //! [`CHUNK`], or so few that each group has at least [`ROWS_A_CELL`] rows per thread. For other columns the ids are
-//! stored, and rows are aggregated by them as on any device (`relational.rs`, `aggregate.rs`).
+//! stored, and rows are aggregated by them (`aggregate.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::chunk_queue::ChunkQueue;
-use super::first_occurrences::{Numbered, Numbering};
+use super::first_occurrences::{Numbered, Numbering, ROWS_FOR_NUMBERS};
 use super::memory::prefetch;
 use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
@@ -31,7 +31,7 @@ const ROWS_A_CELL: usize = 4;
 /// adding to an `ExactSum` is several times as fast as sorting the leftovers.
 const FEW: usize = 1 << 12;
 /// The number of groups above which cells are prefetched.
-pub(super) const CACHED: usize = 1 << 14;
+const CACHED: usize = 1 << 14;
 
 /// The result of a grouping.
 pub(crate) enum Grouped<K: Key> {
@@ -41,8 +41,10 @@ pub(crate) enum Grouped<K: Key> {
     ById(Memory<K>, Memory<u32>),
 }
 
-/// The cells of one thread; a column that was not requested is empty.
-struct Cells {
+/// The cells of some groups in one thread or task; a column that was not requested is empty.
+pub(super) struct Cells {
+    /// The first group.
+    first: u32,
     counts: Vec<u32>,
     sums: Vec<i128>,
     least: Vec<u64>,
@@ -59,9 +61,9 @@ enum Outside {
 
 impl Outside {
     #[inline]
-    fn push(&mut self, id: u32, bits: u64, groups: usize) -> Result<()> {
+    fn push(&mut self, id: u32, bits: u64, first: u32, groups: usize) -> Result<()> {
         match self {
-            Outside::Rows(leftovers) => leftovers.push(id, bits),
+            Outside::Rows(leftovers) => leftovers.push(first + id, bits),
             Outside::Sums(sums) => {
                 if sums.is_empty() {
                     memory::reserve(sums, groups)?;
@@ -74,31 +76,61 @@ impl Outside {
     }
 }
 
+/// The window of a column of doubles that are summed; any window for other columns.
+pub(super) fn window<V: Word>(numbers: Numbers, values: &[V], wanted: Wanted) -> Window {
+    match numbers {
+        Numbers::Double if wanted.is_summed() => Window::of(bytemuck::cast_slice(values)),
+        _ => Window::of(&[]),
+    }
+}
+
 impl Cells {
+    /// Those of all groups.
     fn of(groups: usize, wanted: Wanted) -> Result<Self> {
-        let many = |wanted: bool| if wanted { groups } else { 0 };
+        let cells = Cells::of_range(0..groups, wanted)?;
+        let outside = if groups <= FEW { Outside::Sums(Vec::new()) } else { cells.outside };
+        Ok(Cells { outside, ..cells })
+    }
+
+    /// Those of a range of groups.
+    pub(super) fn of_range(groups: Range<usize>, wanted: Wanted) -> Result<Self> {
+        let many = |wanted: bool| if wanted { groups.len() } else { 0 };
         let mut least = memory::reserved(many(wanted.least))?;
         least.resize(many(wanted.least), u64::MAX);
         Ok(Cells {
+            first: groups.start as u32,
             counts: memory::zeroed(many(wanted.count || wanted.mean))?,
             sums: memory::zeroed(many(wanted.is_summed()))?,
             least,
             greatest: memory::zeroed(many(wanted.greatest))?,
-            outside: match groups {
-                0..=FEW => Outside::Sums(Vec::new()),
-                _ => Outside::Rows(Leftovers::default()),
-            },
+            outside: Outside::Rows(Leftovers::default()),
         })
     }
 
-    /// Adds rows with these ids and values.
+    /// Adds rows with these values. Ids are those from the first group on.
+    ///
+    /// Each type of number has its own loop, from which the compiler eliminates the branches on the type.
+    pub(super) fn take_any<V: Word>(
+        &mut self,
+        ids: &[u32],
+        values: &[V],
+        numbers: Numbers,
+        window: Window,
+    ) -> Result<()> {
+        match numbers {
+            Numbers::Unsigned => self.take(ids, values, Numbers::Unsigned, window),
+            Numbers::Signed => self.take(ids, values, Numbers::Signed, window),
+            Numbers::Double => self.take(ids, values, Numbers::Double, window),
+        }
+    }
+
     #[inline(always)]
     fn take<V: Word>(&mut self, ids: &[u32], values: &[V], numbers: Numbers, window: Window) -> Result<()> {
-        let (mut memory, groups) = (Ok(()), self.sums.len());
+        let (mut memory, first, groups) = (Ok(()), self.first, self.sums.len());
         visit(&mut self.counts, ids, |count, _| *count += 1);
         visit(&mut self.sums, ids, |sum, row| match numbers.integer(values[row].into(), window) {
             Some(integer) => *sum += integer,
-            None if memory.is_ok() => memory = self.outside.push(ids[row], values[row].into(), groups),
+            None if memory.is_ok() => memory = self.outside.push(ids[row], values[row].into(), first, groups),
             None => (),
         });
         visit(&mut self.least, ids, |least, row| *least = numbers.low_code(values[row].into()).min(*least));
@@ -141,8 +173,8 @@ impl Cpu {
             return Ok(Grouped::Whole(front.unique, all));
         }
         let mut ids = self.unwritten(keys.len())?;
-        let by_id = (keys.len() / (self.run(threads)? * ROWS_A_CELL)).max(CHUNK);
-        let numbering = match self.numbering(keys, ids.words_mut()?, by_id)? {
+        self.ledger().kernel("ids", keys.len());
+        let numbering = match self.numbering(keys, ids.words_mut()?, keys.len() / ROWS_FOR_NUMBERS)? {
             Numbered::ById(unique) => return Ok(Grouped::ById(unique, ids)),
             Numbered::ByKey(numbering) => numbering,
         };
@@ -188,10 +220,7 @@ impl Cpu {
         }
         self.ledger().kernel("group", rows);
         let values = if wanted.values() { values } else { &[] };
-        let window = match numbers {
-            Numbers::Double if wanted.is_summed() => Window::of(bytemuck::cast_slice(values)),
-            _ => Window::of(&[]),
-        };
+        let window = window(numbers, values, wanted);
         let unknown = AtomicBool::new(false);
         let job = |chunk_queue: &ChunkQueue| {
             let mut cells = Cells::of(groups, wanted)?;
@@ -205,11 +234,7 @@ impl Cpu {
                     break;
                 }
                 let values = values.get(rows).unwrap_or(&[]);
-                match numbers {
-                    Numbers::Unsigned => cells.take(ids, values, Numbers::Unsigned, window)?,
-                    Numbers::Signed => cells.take(ids, values, Numbers::Signed, window)?,
-                    Numbers::Double => cells.take(ids, values, Numbers::Double, window)?,
-                }
+                cells.take_any(ids, values, numbers, window)?;
             }
             let mut all = memory::reserved(1)?;
             all.push(cells);
@@ -225,71 +250,83 @@ impl Cpu {
         if unknown.into_inner() {
             return Ok(None);
         }
-        self.added_up(all, groups, numbers, wanted, window).map(Some)
-    }
-
-    /// Adds up the cells of all threads, group by group.
-    fn added_up(
-        &self,
-        mut all: Vec<Cells>,
-        groups: usize,
-        of: Numbers,
-        wanted: Wanted,
-        window: Window,
-    ) -> Result<WideAccumulated<Cpu>> {
-        let cells = |wanted: bool| if wanted { groups } else { 0 };
-        let mut to = WideAccumulated::<Cpu> {
-            counts: Memory::zeroed(cells(wanted.count))?,
-            sums: Memory::zeroed(cells(wanted.sum))?,
-            means: Memory::zeroed(cells(wanted.mean))?,
-            least: Memory::zeroed(cells(wanted.least))?,
-            greatest: Memory::zeroed(cells(wanted.greatest))?,
-            overflow: None,
-        };
-        let (mut leftovers, mut exact) = (Leftovers::default(), Vec::new());
-        for cells in &mut all {
-            match std::mem::replace(&mut cells.outside, Outside::Sums(Vec::new())) {
-                Outside::Rows(rows) => leftovers = leftovers.and(rows)?,
-                Outside::Sums(sums) if exact.is_empty() => exact = sums,
-                Outside::Sums(sums) => {
-                    exact.iter_mut().zip(&sums).for_each(|(to, sum): (&mut ExactSum, _)| to.merge(sum))
-                }
-            }
-        }
-        let all = &all[..];
-        let (counts, least, greatest) = (to.counts.words_mut()?, to.least.words_mut()?, to.greatest.words_mut()?);
-        self.run(|| {
-            join_cells(counts, all, |cells| &cells.counts, |a, b| a + b, |count| *count);
-            join_cells(least, all, |cells| &cells.least, |a, b| a.min(b), |&code| of.of_low_code(code));
-            join_cells(greatest, all, |cells| &cells.greatest, |a, b| a.max(b), |&code| of.of_high_code(code));
-        })?;
-        let totals = Totals {
-            sum: |group: usize| all.iter().filter_map(|cells| cells.sums.get(group)).sum(),
-            count: |group: usize| all.iter().filter_map(|cells| cells.counts.get(group)).sum(),
-            window,
-            leftovers,
-            exact,
-        };
-        self.finish_sums(&mut to, of, totals)?;
-        Ok(to)
+        let all = Divided { first: vec![0, all.len()], cells: all, shift: u32::BITS };
+        added_up(self, all, groups, numbers, wanted, window).map(Some)
     }
 }
 
-/// Writes the combined cells of all threads.
-fn join_cells<C: Copy + Sync, T: Copy + Send>(
-    to: &mut [T],
-    all: &[Cells],
-    column: impl Fn(&Cells) -> &Vec<C> + Sync,
-    join: impl Fn(C, C) -> C + Sync,
-    done: impl Fn(&C) -> T + Sync,
-) {
-    each((0..to.len(), to), CHUNK, |_, (groups, to): (Range<usize>, &mut [T])| {
-        for (group, to) in groups.zip(to) {
-            let of_group = all.iter().filter_map(|cells| column(cells).get(group).copied());
-            if let Some(found) = of_group.reduce(&join) {
-                *to = done(&found);
-            }
+/// The cells of all groups: partitions are ranges of groups, and each has the cells of one or more threads or tasks.
+pub(super) struct Divided {
+    pub(super) cells: Vec<Cells>,
+    /// The first cells of each partition, and the number of cells.
+    pub(super) first: Vec<usize>,
+    /// The base-2 logarithm of the number of groups of a partition.
+    pub(super) shift: u32,
+}
+
+impl Divided {
+    /// What `column` contains for a group in each of the cells of its partition.
+    #[inline(always)]
+    fn of_group<'a, C: Copy + 'a>(
+        &'a self,
+        group: usize,
+        column: impl Fn(&'a Cells) -> &'a Vec<C>,
+    ) -> impl Iterator<Item = C> {
+        let partition = (group as u64 >> self.shift) as usize;
+        let at = group - ((partition as u64) << self.shift) as usize;
+        let cells = &self.cells[self.first[partition]..self.first[partition + 1]];
+        cells.iter().filter_map(move |cells| column(cells).get(at).copied())
+    }
+}
+
+/// Adds up cells, group by group.
+pub(super) fn added_up(
+    cpu: &Cpu,
+    mut all: Divided,
+    groups: usize,
+    of: Numbers,
+    wanted: Wanted,
+    window: Window,
+) -> Result<WideAccumulated<Cpu>> {
+    let cells = |wanted: bool| if wanted { groups } else { 0 };
+    let mut to = WideAccumulated::<Cpu> {
+        counts: Memory::zeroed(cells(wanted.count))?,
+        sums: Memory::zeroed(cells(wanted.sum))?,
+        means: Memory::zeroed(cells(wanted.mean))?,
+        least: Memory::zeroed(cells(wanted.least))?,
+        greatest: Memory::zeroed(cells(wanted.greatest))?,
+        overflow: None,
+    };
+    let (mut leftovers, mut exact) = (Leftovers::default(), Vec::new());
+    for cells in &mut all.cells {
+        match std::mem::replace(&mut cells.outside, Outside::Sums(Vec::new())) {
+            Outside::Rows(rows) => leftovers = leftovers.and(rows)?,
+            Outside::Sums(sums) if exact.is_empty() => exact = sums,
+            Outside::Sums(sums) => exact.iter_mut().zip(&sums).for_each(|(to, sum): (&mut ExactSum, _)| to.merge(sum)),
         }
+    }
+    let all = &all;
+    let (counts, least, greatest) = (to.counts.words_mut()?, to.least.words_mut()?, to.greatest.words_mut()?);
+    cpu.run(|| {
+        of_groups(counts, |group| all.of_group(group, |cells| &cells.counts).sum());
+        of_groups(least, |group| of.of_low_code(all.of_group(group, |cells| &cells.least).min().unwrap_or(u64::MAX)));
+        of_groups(greatest, |group| of.of_high_code(all.of_group(group, |cells| &cells.greatest).max().unwrap_or(0)));
+    })?;
+    let totals = Totals {
+        sum: |group: usize| all.of_group(group, |cells| &cells.sums).sum(),
+        count: |group: usize| all.of_group(group, |cells| &cells.counts).sum(),
+        window,
+        leftovers,
+        exact,
+    };
+    cpu.finish_sums(&mut to, of, totals)?;
+    Ok(to)
+}
+
+/// Writes the result of each group.
+fn of_groups<T: Send>(to: &mut [T], of_group: impl Fn(usize) -> T + Sync) {
+    each((0..to.len(), to), CHUNK, |_, (groups, to): (Range<usize>, &mut [T])| {
+        groups.zip(to).for_each(|(group, to)| *to = of_group(group));
     });
 }
 
@@ -311,7 +348,7 @@ mod tests {
             (50, 1 << 45, 0, None),
             (50, 1 << 45, 1, None),
             (7000, 1 << 40, 3, None),
-            (20_000, 1 << 40, 3, Some(8)),
+            (20_000, 1 << 40, 3, Some(2)),
             (200_000, 1, 0, Some(1)),
         ] {
             // Every remainder occurs, not in order.

@@ -6,9 +6,9 @@
 //! spread(from, to):  digit = the top bits in which keys differ, enough for buckets of about 2^14 words
 //!                    count the digits of each chunk;  prefix sums over (digit, chunk) are the positions;  scatter
 //!                    settle every bucket
-//! settle(bucket):    fits in a core's cache:   one thread sorts it by the top 22 bits in which keys differ, least digit
-//!                                              first, 11 bits per pass; and by insertion, if few words have to move
-//!                                              if many have to:  by all bits in which keys differ
+//! settle(bucket):    fits in a core's cache:   one thread sorts it by the top bits in which keys differ, up to 22, least
+//!                                              digit first, and then by insertion; if too many words would have to
+//!                                              move, it is sorted again by all bits
 //!                    otherwise:                it has crowded keys; it is copied, and the copy is spread over it
 //! ```
 //!

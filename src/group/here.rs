@@ -1,8 +1,6 @@
 //! Groups in order of first occurrence on the CPU: columns are read in place, and ids are written only if they are
 //! needed.
 
-use std::ops::Range;
-
 use super::groups::{settled, wanted};
 use super::number::{Columns, Number};
 use super::{Aggregate, DeviceGroups};
@@ -47,20 +45,8 @@ pub(super) fn of_ids<B: HashBackend, V: Number>(
     groups: usize,
     values: &[V::Word],
     aggregates: &[Aggregate],
-) -> Result<Option<DeviceGroups<B, u32, V>>> {
-    // Without rows no thread has cells, from which groups without rows get their defaults.
-    if ids.is_empty() {
-        return Ok(None);
-    }
-    let look = |rows: Range<usize>, to: &mut [u32]| {
-        to.copy_from_slice(&ids[rows]);
-        true
-    };
-    let (numbers, wanted) = (V::NUMBERS, wanted(aggregates));
-    let all = match cpu.grouped_ids(ids.len(), groups, values, numbers, wanted, look)? {
-        Some(all) => all,
-        None => cpu.run_accumulate_wide(ids, values, numbers, groups, wanted)?,
-    };
+) -> Result<DeviceGroups<B, u32, V>> {
+    let all = cpu.run_accumulate_wide(ids, values, V::NUMBERS, groups, wanted(aggregates))?;
     let columns = Columns::of_wide(cpu, all)?;
-    settled(backend, backend.of_host(cpu.iota(groups)?)?, columns.on(backend)?).map(Some)
+    settled(backend, backend.of_host(cpu.iota(groups)?)?, columns.on(backend)?)
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use crate::backend::{
     Accumulated, DeviceBuffer, HashBackend, Numbers, Relational, Wanted, WideAccumulated, Word, bitmap_words,
 };
-use crate::cpu::{Cpu, Memory};
+use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::sealed::Sealed;
 
@@ -61,12 +61,7 @@ impl<W: Word> Columns<Cpu, W> {
     /// Converts aggregates whose least and greatest values have 64 bits.
     pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
         let WideAccumulated { counts, sums, means, least, greatest, overflow } = all;
-        let low = |wide: Memory<u64>| {
-            let mut to = cpu.unwritten(wide.len())?;
-            to.words_mut()?.iter_mut().zip(wide.words()).for_each(|(to, &wide)| *to = W::low(wide));
-            Result::Ok(to)
-        };
-        Ok(Columns { counts, sums, means, least: low(least)?, greatest: low(greatest)?, overflow })
+        Ok(Columns { counts, sums, means, least: cpu.low(&least)?, greatest: cpu.low(&greatest)?, overflow })
     }
 
     /// Converts columns of the CPU to columns of the backend that it belongs to.

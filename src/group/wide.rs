@@ -245,10 +245,9 @@ pub fn aggregate<B: Relational, V: Number>(
     Error::check_rows("rows", ids.len())?;
     Error::check_rows("groups", groups)?;
     let values = if wanted(aggregates).values() { values } else { &[] };
-    if let Some(cpu) = backend.host()
-        && let Some(found) = here::of_ids::<B, V>(backend, cpu, ids, groups, bytemuck::cast_slice(values), aggregates)?
-    {
-        return found.download(backend);
+    if let Some(cpu) = backend.host() {
+        let values = bytemuck::cast_slice(values);
+        return here::of_ids::<B, V>(backend, cpu, ids, groups, values, aggregates)?.download(backend);
     }
     let (ids, values) = (backend.upload(ids)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
     aggregate_on::<B, V>(backend, &ids, groups, &values, aggregates)?.download(backend)

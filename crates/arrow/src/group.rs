@@ -246,6 +246,7 @@ fn by_words(device: &Any, keys: &Keys, columns: &[ArrayRef]) -> Result<Option<Ve
 
 /// The order of distinct values, at most one of which is null and sorted last.
 fn ranked<T: Fixed>(device: &Any, values: &[T], nulls: Option<&NullBuffer>) -> Result<Option<Vec<u32>>> {
+    debug_assert!(nulls.is_none_or(|nulls| nulls.null_count() <= 1));
     let null = nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| match nulls.valid_slices().next() {
         Some((0, end)) => end as u32,
         _ => 0,

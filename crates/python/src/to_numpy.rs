@@ -4,21 +4,25 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
+use koel_arrow::mapped;
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
 use crate::output::{self, ArrowColumn};
+use crate::run::detached;
+
+/// Buffers below this size are copied by the calling thread.
+const SERIAL_BYTES: usize = 1 << 20;
 
 /// Converts a column to a NumPy array, without a copy if the column is not used elsewhere. Nulls become NaN or NaT, and
 /// 0 in sums.
 pub(crate) fn to_numpy<'py>(py: Python<'py>, name: &str, array: ArrayRef, is_sum: bool) -> PyResult<Bound<'py, PyAny>> {
-    let other = |array: ArrayRef| Bound::new(py, ArrowColumn::named(name, array))?.call_method0("to_numpy");
     macro_rules! of_type {
         ($type:ty, $missing:expr) => {
-            of_primitive::<$type>(py, array, $missing).or_else(other)
+            of_primitive::<$type>(py, name, array, $missing)
         };
         ($type:ty, $missing:expr, $dtype:expr) => {
-            of_primitive::<$type>(py, array, $missing).or_else(other)?.call_method1("view", ($dtype,))
+            of_primitive::<$type>(py, name, array, $missing)?.call_method1("view", ($dtype,))
         };
     }
     let nat = Some(i64::MIN);
@@ -45,27 +49,35 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, name: &str, array: ArrayRef, is_sum
         DataType::Boolean if array.null_count() == 0 => {
             Ok(PyArray1::from_vec(py, array.as_boolean().values().iter().collect()).into_any())
         }
-        _ => other(array),
+        _ => other(py, name, array),
     }
 }
 
-/// Converts a column of this type. `missing` is the value of nulls. Returns the column if it has nulls and there is no
-/// such value.
-fn of_primitive<T: ArrowPrimitiveType<Native: Element>>(
-    py: Python<'_>,
+/// Converts a column of this type. `missing` is the value of nulls.
+fn of_primitive<'py, T: ArrowPrimitiveType<Native: Element>>(
+    py: Python<'py>,
+    name: &str,
     array: ArrayRef,
     missing: Option<T::Native>,
-) -> std::result::Result<Bound<'_, PyAny>, ArrayRef> {
+) -> PyResult<Bound<'py, PyAny>> {
     let values = array.as_primitive::<T>();
     let values = match missing {
         _ if values.null_count() == 0 => {
             let buffer = values.values().inner().clone();
             // The buffer becomes the vector if this was the other owner.
             drop(array);
-            buffer.into_vec().unwrap_or_else(|buffer| buffer.typed_data().to_vec())
+            match buffer.into_vec() {
+                Ok(values) => values,
+                Err(buffer) if buffer.len() < SERIAL_BYTES => buffer.typed_data().to_vec(),
+                Err(buffer) => detached(py, |_| Ok(mapped(buffer.typed_data(), |value: T::Native| value)))?,
+            }
         }
         Some(missing) => values.iter().map(|value| value.unwrap_or(missing)).collect(),
-        None => return Err(array),
+        None => return other(py, name, array),
     };
     Ok(output::array(py, values))
+}
+
+fn other<'py>(py: Python<'py>, name: &str, array: ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    Bound::new(py, ArrowColumn::named(name, array))?.call_method0("to_numpy")
 }

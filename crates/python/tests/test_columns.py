@@ -357,3 +357,26 @@ def test_a_join_with_too_many_rows_is_rejected_immediately():
         koel.join(many, many)
     with pytest.raises(ValueError, match="1099511627776"):
         koel.Index(many).join(many)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "float64", "float16"])
+def test_many_numbers_are_gathered_like_ndarray_take(dtype):
+    rng = np.random.default_rng(7)
+    a = rng.permutation(600_000)
+    if dtype.startswith("float"):
+        # -0.0 and 0.0 are one key, and so are all NaNs: the first row of each remains, with all its bits.
+        a = np.concatenate([[-0.0, np.nan, 0.0, -np.nan], a])
+    with np.errstate(over="ignore"):
+        a = a.astype(dtype)
+    for keys in (a, np.repeat(a, 2)):
+        values, first = koel.unique(keys, sorted=False, return_index=True)
+        assert values.dtype == a.dtype and values.tobytes() == keys.take(first).tobytes()
+        assert values.flags.writeable and not np.shares_memory(values, keys)
+        assert koel.unique(keys, sorted=False).tobytes() == values.tobytes()
+        codes, found = koel.factorize(keys, use_na_sentinel=False)
+        assert found.tobytes() == values.tobytes()
+        found, sums = koel.group_by(keys, {"rows": "size", "last": (np.arange(len(keys)), "last")}, dropna=False)
+        assert found.tobytes() == values.tobytes() and sums["rows"].sum() == len(keys)
+        assert (codes[sums["last"]] == np.arange(len(values))).all()
+    in_order, first = koel.unique(a, return_index=True)
+    assert in_order.tobytes() == a.take(first).tobytes() and np.array_equal(in_order, np.unique(a), equal_nan=True)

@@ -26,10 +26,17 @@ pub(super) const SLOTS: usize = 1 << 9;
 /// half a slot.
 const STEPS: usize = 8;
 
-/// The lower bits are the slot where the search for a key begins.
+/// The hash of a key. Its upper bits select a partition.
 #[inline(always)]
 pub(super) fn hash<K: Key>(key: K) -> u64 {
     mixed(key.into(), SEED)
+}
+
+/// The slot where the search for a key begins, in the lower bits. The lowest bits of the hash are not used: for keys at
+/// equal distances, they depend on the upper ones.
+#[inline(always)]
+pub(super) fn home<K: Key>(key: K) -> usize {
+    (hash(key) >> 32) as usize
 }
 
 /// Numbers of keys, in the order in which they are passed.
@@ -45,14 +52,14 @@ pub(super) struct Table<K> {
 }
 
 impl<K: Key> Table<K> {
-    /// Removes all keys. Reserves memory for `rows` of them, and has slots for about `expected`.
-    pub(super) fn clear(&mut self, rows: usize, expected: usize) -> Result<()> {
+    /// Removes all keys, and reserves memory for about `expected`.
+    pub(super) fn clear(&mut self, expected: usize) -> Result<()> {
         let slots = (2 * expected).next_power_of_two().max(SLOTS);
         self.slots.clear();
         memory::reserve(&mut self.slots, slots)?;
         self.slots.resize(slots, 0);
         self.unique.clear();
-        memory::reserve(&mut self.unique, rows)?;
+        memory::reserve(&mut self.unique, slots / 2 + 1)?;
         (self.steps, self.rows) = (0, 0);
         Ok(())
     }
@@ -86,7 +93,7 @@ impl<K: Key> Table<K> {
     #[inline(always)]
     fn find(&mut self, key: K) -> (usize, u32) {
         let mask = self.slots.len() - 1;
-        let mut at = hash(key) as usize & mask;
+        let mut at = home(key) & mask;
         loop {
             let number = self.slots[at];
             if number == 0 || self.unique.get(number as usize - 1) == Some(&key) {
@@ -101,8 +108,10 @@ impl<K: Key> Table<K> {
     fn grow(&mut self) -> Result<()> {
         let mask = self.slots.len() * 4 - 1;
         self.slots = memory::zeroed(mask + 1)?;
+        let more = mask / 2 + 2 - self.unique.len();
+        memory::reserve(&mut self.unique, more)?;
         for (number, &key) in (1..).zip(&self.unique) {
-            let mut at = hash(key) as usize & mask;
+            let mut at = home(key) & mask;
             while self.slots[at] != 0 {
                 self.steps += 1;
                 at = (at + 1) & mask;
@@ -117,7 +126,7 @@ impl<K: Key> Table<K> {
 /// of the column or is empty. `None` if there are more than `most` keys, or if too many of them share their homes.
 pub(super) fn numbered<K: Key>(keys: &[K], ids: &mut [u32], most: usize) -> Result<Option<Memory<K>>> {
     let mut table = Table::default();
-    table.clear(keys.len(), 0)?;
+    table.clear(0)?;
     let mut ids = ids.iter_mut();
     for &key in keys {
         match table.number(key)? {

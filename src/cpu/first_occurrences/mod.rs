@@ -49,7 +49,7 @@ use hashed::Hashed;
 use present::Present;
 use sorted::Sorted;
 
-pub(in crate::cpu) use numbered::{Numbered, Numbering};
+pub(in crate::cpu) use numbered::{Numbered, Numbering, ROWS_FOR_NUMBERS};
 
 /// The most rows that one thread processes alone: waking other threads takes as long as this work.
 const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };

@@ -19,7 +19,7 @@ use crate::cpu::memory::atomic_u32;
 use crate::cpu::primitives::{Kept, of_rows};
 use crate::cpu::relational::running_sums;
 use crate::cpu::{CHUNK, Cpu};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::{Per, any, collect, each, threads};
 use crate::scheme::Key;
 
@@ -31,9 +31,10 @@ const BRIEF_ROWS: usize = 1 << 23;
 const BRIEF_KEYS: usize = 1 << 18;
 /// The least number of keys that are numbered by partitions.
 const MANY: usize = 1 << 13;
-/// With more rows per key, on average, the distinct keys are found in less time by one table, because most of its lines
-/// that rows need are in caches.
-const ROWS_IN_CACHE: usize = 16;
+/// With more rows per key, on average, one table is used. It takes little memory, so most lines that rows need are in
+/// caches: distinct keys are found in less time. For the numbers of rows, partitions would take much more memory.
+const ROWS_FOR_TABLE: usize = 12;
+pub(in crate::cpu) const ROWS_FOR_NUMBERS: usize = 1 << 10;
 /// With fewer rows per key, on average, first rows are found by a lookup of each row.
 const ROWS_A_KEY: usize = 4;
 
@@ -166,7 +167,8 @@ impl<K: Key> FirstOccurrences<K> {
 }
 
 impl<K: Key> Kind<K> {
-    /// As [`partitioned::numbered`], if there are about `least` keys or more, and several threads; otherwise `None`.
+    /// As [`partitioned::numbered`], if there are about `least` keys or more, and several threads. Otherwise, and if
+    /// there is not enough memory, `None`.
     fn partitioned<T: Word>(
         &self,
         keys: &[K],
@@ -175,8 +177,11 @@ impl<K: Key> Kind<K> {
         of_row: impl Fn(usize) -> T + Sync,
     ) -> Result<Option<Memory<T>>> {
         match *self {
-            Kind::Keys(expected) if expected >= least && threads() > 1 => {
-                partitioned::numbered(keys, ids, expected, of_row)
+            Kind::Keys(expected) if expected >= least.max(MANY) && !alone(keys.len()) && threads() > 1 => {
+                match partitioned::numbered(keys, ids, expected, of_row) {
+                    Err(Error::OutOfMemory { .. }) => Ok(None),
+                    found => found,
+                }
             }
             _ => Ok(None),
         }
@@ -209,7 +214,7 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        match self.numbering(keys, ids, MANY)? {
+        match self.numbering(keys, ids, keys.len() / ROWS_FOR_NUMBERS)? {
             Numbered::ById(unique) => Ok(unique),
             Numbered::ByKey(numbering) => {
                 self.run(|| numbering.write(keys, ids))?;
@@ -249,7 +254,7 @@ impl Cpu {
         let of_row = &of_row;
         self.run(|| {
             let kind = Kind::of(keys);
-            if let Some(all) = kind.partitioned(keys, &mut [], MANY.max(keys.len() / ROWS_IN_CACHE), of_row)? {
+            if let Some(all) = kind.partitioned(keys, &mut [], keys.len() / ROWS_FOR_TABLE, of_row)? {
                 return Ok(all);
             }
             let first = FirstOccurrences::of(self, keys, kind)?;

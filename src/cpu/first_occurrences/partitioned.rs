@@ -10,15 +10,18 @@
 //!
 //! Threads share no table. Random accesses are to words of one chunk or of one partition, which fit in a core's cache;
 //! between stages, words are read and written in order. In `hashed.rs`, each row waits for a line of one large table.
-//! With 16 threads, this takes half the time for 10^6 rows. With one thread, it takes as long.
+//! With 16 threads, this takes half the time for 10^6 rows. With one thread, both take the same time.
 //!
 //! A key with many rows would make its partition long, which one thread numbers. In chunks where one partition has more
-//! than 1 of [`HEAVY`] rows, most rows whose key occurs earlier in the chunk are therefore not spread, but share the
-//! word of the earlier row.
+//! than 1/[`HEAVY`] of the rows, most rows whose key occurs earlier in the chunk are therefore not spread, but share
+//! the word of the earlier row. If a partition is still too long, because keys were chosen, the column is not numbered.
 //!
-//! Memory: 10 bytes per row and 4 per distinct key, in addition to the result.
+//! Memory: 10 bytes per row and 4 per distinct key, in addition to the result, 4 bytes per chunk and partition, and a
+//! partition's table per thread.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crossbeam::utils::CachePadded;
 
 use super::Memory;
 use super::brief::{self, Table};
@@ -37,15 +40,17 @@ const ROWS: [usize; 2] = [if cfg!(test) { 1 << 9 } else { 1 << 12 }, 1 << 16];
 const KEYS: usize = 1 << 12;
 const BITS: [u32; 2] = [7, 11];
 const MOST: usize = 1 << BITS[1];
-/// A partition is heavy if it has more than one of this number of rows of a chunk.
+/// A partition is heavy if it has more than 1/`HEAVY` of the rows of a chunk.
 const HEAVY: usize = 32;
 /// Places of a chunk that are remembered by key if there is a heavy partition.
 const RECENT: usize = 1 << 8;
+/// A partition is too long if it has more than 1/`TOO_LONG` of all words, and more than a short chunk.
+const TOO_LONG: usize = 8;
 /// Marks the word of a first row.
 const FIRST: u64 = 1 << 63;
 
 /// The distinct keys of a column in order of first occurrence, each as the result of `of_row` for its first row. Writes
-/// each row's number to `ids`, which has the length of the column or is empty. `expected` is about the number of
+/// each row's number to `ids`, which has the length of the column or is empty. `expected` is the approximate number of
 /// distinct keys. `None` if too many keys have a similar hash.
 pub(super) fn numbered<K: Key, T: Word>(
     keys: &[K],
@@ -88,7 +93,7 @@ struct Chunk {
     /// The first word of each partition, and the number of words.
     starts: Vec<u32>,
     /// The number of first rows.
-    first_rows: AtomicU32,
+    first_rows: CachePadded<AtomicU32>,
 }
 
 impl Rows {
@@ -97,7 +102,7 @@ impl Rows {
         let (mut words, mut places) = (Memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
         let mut chunks = memory::reserved(keys.len().div_ceil(size))?;
         for _ in 0..keys.len().div_ceil(size) {
-            chunks.push(Chunk { starts: memory::zeroed((1 << bits) + 1)?, first_rows: AtomicU32::new(0) });
+            chunks.push(Chunk { starts: memory::zeroed((1 << bits) + 1)?, first_rows: CachePadded::default() });
         }
         let columns = (keys, words.words_mut()?, &mut places[..], Per(size, &mut chunks[..]));
         let spread = || Spread::new(size);
@@ -108,13 +113,24 @@ impl Rows {
     }
 
     /// Replaces each key by its number in its partition, with [`FIRST`] if it is the first. Returns the number of keys
-    /// of each partition; `None` if too many keys share their homes. `expected` is about the keys of a partition.
+    /// of each partition; `None` if too many keys share their homes. `expected` is the approximate number of keys per
+    /// partition.
     fn number<K: Key>(&mut self, partitions: usize, expected: usize) -> Result<Option<Vec<u32>>> {
         let (words, chunks, size) = (atomic(self.words.words_mut()?), &self.chunks[..], self.size);
+        let mut lengths = memory::zeroed::<usize>(partitions)?;
+        for chunk in chunks {
+            for (length, range) in lengths.iter_mut().zip(chunk.starts.windows(2)) {
+                *length += (range[1] - range[0]) as usize;
+            }
+        }
+        let longest = (lengths.iter().sum::<usize>() / TOO_LONG).max(ROWS[0]);
+        if lengths.iter().any(|&length| length > longest) {
+            return Ok(None);
+        }
         let mut counts = memory::zeroed(partitions)?;
         let number_one = |table: &mut Table<K>, partition: usize, count: &mut [u32]| -> Result<bool> {
             let range = |chunk: &Chunk| chunk.starts[partition] as usize..chunk.starts[partition + 1] as usize;
-            table.clear(chunks.iter().map(|chunk| range(chunk).len()).sum(), expected)?;
+            table.clear(expected)?;
             for (chunk, words) in chunks.iter().zip(words.chunks(size)) {
                 let known = table.unique().len();
                 for word in &words[range(chunk)] {
@@ -134,7 +150,8 @@ impl Rows {
     /// The results of `of_row` for each first row, its number in its partition, and its rank among `distinct` first
     /// rows. Removes [`FIRST`].
     fn order<T: Word>(&mut self, distinct: usize, of_row: impl Fn(usize, usize, u32) -> T + Sync) -> Result<Memory<T>> {
-        let counts: Vec<u32> = self.chunks.iter().map(|chunk| chunk.first_rows.load(Relaxed)).collect();
+        let mut counts = memory::reserved(self.chunks.len())?;
+        counts.extend(self.chunks.iter().map(|chunk| chunk.first_rows.load(Relaxed)));
         let (ranks, _) = before(&counts)?;
         let mut all = Memory::zeroed(distinct)?;
         let mut rest = all.words_mut()?;
@@ -191,7 +208,7 @@ fn partition<K: Key>(key: K, bits: u32) -> usize {
 
 /// Spreads chunks: what a thread reuses from one to the next.
 struct Spread<K> {
-    /// Keys, if not those of all rows.
+    /// The keys to spread, if rows share words.
     keys: Vec<K>,
     /// The partition of each key.
     partitions: Vec<u16>,
@@ -203,8 +220,7 @@ struct Spread<K> {
 
 impl<K: Key> Spread<K> {
     fn new(rows: usize) -> Self {
-        let (keys, partitions, places) = (vec![K::default(); rows], vec![0; rows], vec![0; rows]);
-        Spread { keys, partitions, places, counts: [0; MOST] }
+        Spread { keys: Vec::new(), partitions: vec![0; rows], places: Vec::new(), counts: [0; MOST] }
     }
 
     /// Writes the keys of a chunk to its words, ordered by partition, and the place of each row's word.
@@ -213,6 +229,8 @@ impl<K: Key> Spread<K> {
         if self.counts.iter().all(|&count| count as usize <= keys.len() / HEAVY) {
             return self.place(keys, words, places, starts);
         }
+        self.keys.resize(keys.len(), K::default());
+        self.places.resize(keys.len(), 0);
         // Without branches, which the processor could not predict.
         let (mut recent, mut len) = ([0_u16; RECENT], 0);
         for (&key, to) in keys.iter().zip(&mut *places) {

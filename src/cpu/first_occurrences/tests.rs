@@ -168,7 +168,7 @@ fn attempts_with_chosen_keys_terminate() -> Result<()> {
 
 #[test]
 fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
-    let share = |key: &u64| brief::hash(*key) as usize % brief::SLOTS == 7;
+    let share = |key: &u64| brief::home(*key) % brief::SLOTS == 7;
     let keys: Vec<u64> = scattered(usize::MAX).filter(share).take(200).collect();
     assert!(brief::numbered(&keys, &mut [], usize::MAX)?.is_none());
     assert!(brief::numbered(&keys[..50], &mut [], usize::MAX)?.is_some());
@@ -177,6 +177,10 @@ fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
     let in_one_partition: Vec<u64> = scattered(usize::MAX).filter(share).take(150).collect();
     assert!(partitioned::numbered(&in_one_partition, &mut [], 150, |row| row as u32)?.is_none());
     check(&in_one_partition, None)?;
+    // Keys whose partition and lowest bits depend on each other.
+    let apart: Vec<u64> = (0..size(1 << 18) as u64).map(|i| i << 43).collect();
+    let first_rows = partitioned::numbered(&apart, &mut [], apart.len(), |row| row as u32)?;
+    assert!(first_rows.is_some_and(|rows| rows.words().iter().copied().eq(0..apart.len() as u32)));
     // Few keys, of which the farthest from home occurs many times.
     let mut again = keys[..90].to_vec();
     assert!(brief::numbered(&again, &mut [], usize::MAX)?.is_some());
