@@ -111,8 +111,11 @@ fn by_partition<V: Word>(
             Ok(cells)
         }))
     })?;
-    let cells = cells.into_iter().flatten().collect::<Result<Vec<Cells>>>()?;
-    Ok(Divided { cells, first, shift })
+    let mut all = memory::reserved(cells.len())?;
+    for cells in cells.into_iter().flatten() {
+        all.push(cells?);
+    }
+    Ok(Divided { cells: all, first, shift })
 }
 
 /// Writes the rows of a chunk, ordered by partition, with ids from the first one of the partition on.

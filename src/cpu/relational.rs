@@ -3,15 +3,10 @@
 //! ```text
 //! ranks, offsets   count each chunk, sum the counts, continue each chunk from the sum before it
 //! expand           each chunk of the list finds its first run by binary search, and continues from there
-//! accumulate       each chunk aggregates in a small separate table, one entry per place; evicted entries, and those
-//!                  left at the end, are added to the group's cells with atomics
+//! accumulate       in cells that threads do not share (`aggregate.rs`)
 //! ```
-//!
-//! All rows of a heavy group pass through such entries, so its cells are written once per chunk instead of once per
-//! row, unless another heavy group has the same entry, and the two evict each other. Sums, minima and maxima do not
-//! depend on the order of the rows.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
@@ -25,9 +20,6 @@ use crate::error::{Error, Result};
 use crate::parallel::{Divide, Per, collect, each};
 use crate::scheme::Key;
 use crate::scheme::shard::ShardOf;
-
-/// Entries of a chunk's own table, a power of two: a quarter of an L1 cache.
-const ENTRIES: usize = 256;
 
 impl Cpu {
     /// A bitmap of the places below `len` for which `is_one` is true.
@@ -242,37 +234,9 @@ impl Relational for Cpu {
         let wanted = Wanted { mean: false, ..wanted };
         let needed = if wanted.values() { ids.len() } else { 0 };
         Error::check_length("the values", values.len(), needed)?;
-        self.ledger().kernel("accumulate", ids.len());
-        let cells = |wanted: bool| if wanted { groups } else { 0 };
-        let mut all = Accumulated::<Cpu> {
-            counts: Memory::zeroed(cells(wanted.count))?,
-            sums: Memory::zeroed(cells(wanted.sum))?,
-            least: self.filled(cells(wanted.least), u32::MAX)?,
-            greatest: Memory::zeroed(cells(wanted.greatest))?,
-        };
-        let cells = Cells {
-            counts: atomic_u32(all.counts.words_mut()?),
-            sums: atomic(all.sums.words_mut()?),
-            least: atomic_u32(all.least.words_mut()?),
-            greatest: atomic_u32(all.greatest.words_mut()?),
-        };
-        let (ids, values) = (ids.words(), values.words());
-        self.run(|| {
-            each(0..ids.len(), CHUNK, |_, rows| {
-                let mut entries = [Entry::default(); ENTRIES];
-                for i in rows {
-                    let value = values.get(i).copied().unwrap_or(0);
-                    let entry = &mut entries[ids[i] as usize % ENTRIES];
-                    if entry.count > 0 && entry.id != ids[i] {
-                        cells.add(entry);
-                        entry.count = 0;
-                    }
-                    entry.take(ids[i], value);
-                }
-                entries.iter().filter(|entry| entry.count > 0).for_each(|entry| cells.add(entry));
-            });
-        })?;
-        Ok(all)
+        let WideAccumulated { counts, sums, least, greatest, .. } =
+            self.run_accumulate_wide(ids.words(), values.words(), Numbers::Unsigned, groups, wanted)?;
+        Ok(Accumulated { counts, sums, least: self.low(&least)?, greatest: self.low(&greatest)? })
     }
 
     fn accumulate_wide(
@@ -330,54 +294,4 @@ pub(super) fn running_sums<T: Copy + Default + std::ops::Add<Output = T>>(mut co
         (*count, sum) = (sum, sum + *count);
     }
     counts
-}
-
-/// The aggregates of one group in a chunk. Empty while the count is 0.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    id: u32,
-    count: u32,
-    sum: u64,
-    least: u32,
-    greatest: u32,
-}
-
-impl Entry {
-    #[inline(always)]
-    fn take(&mut self, id: u32, value: u32) {
-        if self.count == 0 {
-            *self = Entry { id, count: 0, sum: 0, least: u32::MAX, greatest: 0 };
-        }
-        self.count += 1;
-        self.sum += u64::from(value);
-        self.least = self.least.min(value);
-        self.greatest = self.greatest.max(value);
-    }
-}
-
-/// The groups' cells; a column that was not requested is empty.
-struct Cells<'a> {
-    counts: &'a [AtomicU32],
-    sums: &'a [AtomicU64],
-    least: &'a [AtomicU32],
-    greatest: &'a [AtomicU32],
-}
-
-impl Cells<'_> {
-    #[inline(always)]
-    fn add(&self, entry: &Entry) {
-        let at = entry.id as usize;
-        if let Some(count) = self.counts.get(at) {
-            count.fetch_add(entry.count, Relaxed);
-        }
-        if let Some(sum) = self.sums.get(at) {
-            sum.fetch_add(entry.sum, Relaxed);
-        }
-        if let Some(least) = self.least.get(at) {
-            least.fetch_min(entry.least, Relaxed);
-        }
-        if let Some(greatest) = self.greatest.get(at) {
-            greatest.fetch_max(entry.greatest, Relaxed);
-        }
-    }
 }

@@ -30,7 +30,7 @@ use crate::cpu::memory::{atomic, atomic_u32};
 use crate::cpu::primitives::{iota, of_rows};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{Per, each, each_with, fold_with, threads};
+use crate::parallel::{Per, each, fold_with, threads};
 use crate::scheme::Key;
 
 /// The least and the greatest number of rows per chunk. Places in a chunk have 16 bits.
@@ -105,10 +105,13 @@ impl Rows {
             chunks.push(Chunk { starts: memory::zeroed((1 << bits) + 1)?, first_rows: CachePadded::default() });
         }
         let columns = (keys, words.words_mut()?, &mut places[..], Per(size, &mut chunks[..]));
-        let spread = || Spread::new(size);
-        each_with(columns, size, spread, |spread, _, (keys, words, places, Per(_, chunk))| {
-            spread.chunk(keys, words, places, &mut chunk[0].starts);
-        });
+        let spread = |spread: &mut Spread<K>, _, columns: Columns<'_, K>| {
+            let (keys, words, places, Per(_, chunk)) = columns;
+            spread.chunk(keys, words, places, &mut chunk[0].starts).err()
+        };
+        if let Some(error) = fold_with(columns, size, Spread::default, spread, Option::or).flatten() {
+            return Err(error);
+        }
         Ok(Rows { size, chunks, words, places })
     }
 
@@ -206,31 +209,41 @@ fn partition<K: Key>(key: K, bits: u32) -> usize {
     (brief::hash(key) >> (u64::BITS - bits)) as usize % MOST
 }
 
+/// Keys of some chunks, and the chunks' words, places and partitions.
+type Columns<'a, K> = (&'a [K], &'a mut [u64], &'a mut [u16], Per<&'a mut [Chunk]>);
+
 /// Spreads chunks: what a thread reuses from one to the next.
+#[derive(Default)]
 struct Spread<K> {
     /// The keys to spread, if rows share words.
     keys: Vec<K>,
     /// The partition of each key.
     partitions: Vec<u16>,
-    /// The place of each key's word.
+    /// The place of each key's word, if rows share words.
     places: Vec<u16>,
     /// The number of keys of each partition, and then the place of its next one.
-    counts: [u32; MOST],
+    counts: Vec<u32>,
+}
+
+/// Extends a vector by zeros to this length.
+fn extended<T: Copy + Default>(elements: &mut Vec<T>, len: usize) -> Result<()> {
+    memory::reserve(elements, len.saturating_sub(elements.len()))?;
+    elements.resize(len.max(elements.len()), T::default());
+    Ok(())
 }
 
 impl<K: Key> Spread<K> {
-    fn new(rows: usize) -> Self {
-        Spread { keys: Vec::new(), partitions: vec![0; rows], places: Vec::new(), counts: [0; MOST] }
-    }
-
     /// Writes the keys of a chunk to its words, ordered by partition, and the place of each row's word.
-    fn chunk(&mut self, keys: &[K], words: &mut [u64], places: &mut [u16], starts: &mut [u32]) {
+    fn chunk(&mut self, keys: &[K], words: &mut [u64], places: &mut [u16], starts: &mut [u32]) -> Result<()> {
+        extended(&mut self.partitions, keys.len())?;
+        extended(&mut self.counts, MOST)?;
         self.count(keys, starts);
         if self.counts.iter().all(|&count| count as usize <= keys.len() / HEAVY) {
-            return self.place(keys, words, places, starts);
+            self.place(keys, words, places, starts);
+            return Ok(());
         }
-        self.keys.resize(keys.len(), K::default());
-        self.places.resize(keys.len(), 0);
+        extended(&mut self.keys, keys.len())?;
+        extended(&mut self.places, keys.len())?;
         // Without branches, which the processor could not predict.
         let (mut recent, mut len) = ([0_u16; RECENT], 0);
         for (&key, to) in keys.iter().zip(&mut *places) {
@@ -246,6 +259,7 @@ impl<K: Key> Spread<K> {
         self.place(&keys[..len], words, &mut of_keys, starts);
         places.iter_mut().for_each(|place| *place = of_keys[usize::from(*place)]);
         (self.keys, self.places) = (keys, of_keys);
+        Ok(())
     }
 
     /// Sets the partitions of keys, and the first place of each partition.
