@@ -173,14 +173,17 @@ impl Cpu {
             return Ok(Grouped::Whole(front.unique, all));
         }
         let mut ids = self.unwritten(keys.len())?;
-        self.ledger().kernel("ids", keys.len());
         let numbering = match self.numbering(keys, ids.words_mut()?, keys.len() / ROWS_FOR_NUMBERS)? {
-            Numbered::ById(unique) => return Ok(Grouped::ById(unique, ids)),
+            Numbered::ById(unique) => {
+                self.ledger().kernel("ids", keys.len());
+                return Ok(Grouped::ById(unique, ids));
+            }
             Numbered::ByKey(numbering) => numbering,
         };
         match self.grouped_by(&numbering, keys, values, numbers, wanted)? {
             Some(all) => Ok(Grouped::Whole(numbering.unique, all)),
             None => {
+                self.ledger().kernel("ids", keys.len());
                 let to = ids.words_mut()?;
                 self.run(|| numbering.write(keys, to))?;
                 Ok(Grouped::ById(numbering.unique, ids))

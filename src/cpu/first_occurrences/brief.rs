@@ -33,7 +33,7 @@ pub(super) fn hash<K: Key>(key: K) -> u64 {
 }
 
 /// The slot where the search for a key begins, in the lower bits. The lowest bits of the hash are not used: for keys at
-/// equal distances, they depend on the upper ones.
+/// equal distances, they depend on the upper ones. Up to 2^21 slots, no bit that selects a partition is used.
 #[inline(always)]
 pub(super) fn home<K: Key>(key: K) -> usize {
     (hash(key) >> 32) as usize

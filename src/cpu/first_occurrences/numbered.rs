@@ -31,9 +31,11 @@ const BRIEF_ROWS: usize = 1 << 23;
 const BRIEF_KEYS: usize = 1 << 18;
 /// The least number of keys that are numbered by partitions.
 const MANY: usize = 1 << 13;
-/// With more rows per key, on average, one table is used. It takes little memory, so most lines that rows need are in
-/// caches: distinct keys are found in less time. For the numbers of rows, partitions would take much more memory.
+/// With more rows per key, on average, one table finds the distinct keys in less time than partitions, because most of
+/// its lines that rows need are in caches.
 const ROWS_FOR_TABLE: usize = 12;
+/// With more rows per key, on average, rows are numbered by one table: partitions are not much faster, and take 10
+/// bytes per row for any number of keys.
 pub(in crate::cpu) const ROWS_FOR_NUMBERS: usize = 1 << 10;
 /// With fewer rows per key, on average, first rows are found by a lookup of each row.
 const ROWS_A_KEY: usize = 4;

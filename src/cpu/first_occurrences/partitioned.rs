@@ -14,7 +14,7 @@
 //!
 //! A key with many rows would make its partition long, which one thread numbers. In chunks where one partition has more
 //! than 1/[`HEAVY`] of the rows, most rows whose key occurs earlier in the chunk are therefore not spread, but share
-//! the word of the earlier row. If a partition is still too long, because keys were chosen, the column is not numbered.
+//! the word of the earlier row. If a partition is still too long, as with chosen keys, the column is not numbered.
 //!
 //! Memory: 10 bytes per row and 4 per distinct key, in addition to the result, 4 bytes per chunk and partition, and a
 //! partition's table per thread.
@@ -44,7 +44,7 @@ const MOST: usize = 1 << BITS[1];
 const HEAVY: usize = 32;
 /// Places of a chunk that are remembered by key if there is a heavy partition.
 const RECENT: usize = 1 << 8;
-/// A partition is too long if it has more than 1/`TOO_LONG` of all words, and more than a short chunk.
+/// A partition is too long if it has more words than 1/`TOO_LONG` of all rows, and more than the shortest chunk.
 const TOO_LONG: usize = 8;
 /// Marks the word of a first row.
 const FIRST: u64 = 1 << 63;
@@ -126,7 +126,7 @@ impl Rows {
                 *length += (range[1] - range[0]) as usize;
             }
         }
-        let longest = (lengths.iter().sum::<usize>() / TOO_LONG).max(ROWS[0]);
+        let longest = (self.places.len() / TOO_LONG).max(ROWS[0]);
         if lengths.iter().any(|&length| length > longest) {
             return Ok(None);
         }

@@ -107,6 +107,28 @@ fn heavy_keys_and_equal_ones() -> Result<()> {
     check_both(&keys, Some("dense"))
 }
 
+/// Ten keys with most of the rows, two of which are never merged: their partitions have many of the words that remain,
+/// but few of the rows.
+#[test]
+fn partitions_are_long_by_rows_and_not_by_words() -> Result<()> {
+    let recent = |key: u64| brief::hash(key) >> 16 & 0xff;
+    let heavy: Vec<u64> = scattered(10).collect();
+    let twin = scattered(usize::MAX).skip(10).find(|&key| recent(key) == recent(heavy[0])).expect("one in 256");
+    let mut stream = SplitMix64::new(8);
+    let key = |row: usize| match row % 100 {
+        part @ 0..81 => heavy[part / 9],
+        81..90 => twin,
+        _ => stream.next_u64(),
+    };
+    // Neighbouring rows have different parts.
+    let keys: Vec<u64> = (0..size(100_000)).map(|row| row * 37).map(key).collect();
+    let (rows, _) = by_loop(&keys, &[]);
+    let first_rows: Vec<u32> = (0..).zip(&rows).filter(|&(row, &first)| row == first).map(|(row, _)| row).collect();
+    let found = partitioned::numbered(&keys, &mut [], first_rows.len(), |row| row as u32)?;
+    assert!(found.is_some_and(|found| found.words() == first_rows));
+    Ok(())
+}
+
 #[test]
 fn all_keys_of_a_range_in_descending_order() -> Result<()> {
     let len = size(150_000) as u64;
@@ -177,6 +199,10 @@ fn short_columns_of_colliding_keys_use_the_bounded_strategies() -> Result<()> {
     let in_one_partition: Vec<u64> = scattered(usize::MAX).filter(share).take(150).collect();
     assert!(partitioned::numbered(&in_one_partition, &mut [], 150, |row| row as u32)?.is_none());
     check(&in_one_partition, None)?;
+    // A partition that is too long, although its keys have different homes.
+    let share = |key: &u64| brief::hash(*key) >> 57 == 0;
+    let in_one_partition: Vec<u64> = scattered(usize::MAX).filter(share).take(600).collect();
+    assert!(partitioned::numbered(&in_one_partition, &mut [], 600, |row| row as u32)?.is_none());
     // Keys whose partition and lowest bits depend on each other.
     let apart: Vec<u64> = (0..size(1 << 18) as u64).map(|i| i << 43).collect();
     let first_rows = partitioned::numbered(&apart, &mut [], apart.len(), |row| row as u32)?;
