@@ -77,6 +77,8 @@
 compile_error!("koel's images and files are little-endian; this target is not supported");
 
 pub mod backend;
+#[doc(hidden)]
+pub mod columns;
 pub mod compact;
 pub mod cpu;
 pub mod device;

@@ -72,10 +72,11 @@ pub use crate::tuning::BuildRoute;
 
 use std::fmt;
 
+use crate::columns::Columns;
 use crate::cpu::{Cpu, Memory};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::scheme::{Key, Scheme};
+use crate::scheme::Scheme;
 use crate::sealed::Sealed;
 
 /// An integer that buffers hold: `u32` or `u64`.
@@ -196,6 +197,11 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         keys: &Self::Buffer<K>,
         values: &Self::Buffer<V>,
     ) -> Result<(Self::Buffer<K>, Self::Buffer<V>)>;
+    /// The elements of a column in ascending order. Cost: as [`sort_pairs`](Self::sort_pairs).
+    fn sort<T: Word>(&self, column: &Self::Buffer<T>) -> Result<Self::Buffer<T>> {
+        // The values are not used, so they are short: a device then moves fewer bytes.
+        Ok(self.sort_pairs(column, &self.unwritten::<u32>(column.len())?)?.0)
+    }
     /// Returns the pairs `(keys[i], values[i])` in ascending order of keys. The sort is stable.
     ///
     /// Cost: the memory of the pairs twice, including the result, whatever the distribution of the keys. On the CPU two
@@ -242,20 +248,15 @@ pub trait HashBackend: Sealed + Clone + Send + Sync + fmt::Debug + 'static {
         chunks.try_for_each(|(keys, values)| pass(self.upload(keys)?, self.upload(values)?))
     }
 
-    /// The CPU of this backend, if it is one: CPUs have faster algorithms to number, group and join columns.
+    /// The words of a buffer, if the host can read them in place.
     #[doc(hidden)]
-    fn host(&self) -> Option<&Cpu> {
+    fn words<'a, T: Word>(&self, _buffer: &'a Self::Buffer<T>) -> Option<&'a [T]> {
         None
     }
-    /// The words of a buffer of that CPU.
+    /// A buffer with these words; without copying them, if the memory of the device is that of the host.
     #[doc(hidden)]
-    fn host_words<'a, T: Word>(&self, _buffer: &'a Self::Buffer<T>) -> Result<&'a [T]> {
-        Err(Error::WrongDevice)
-    }
-    /// Converts a buffer of that CPU to one of this backend.
-    #[doc(hidden)]
-    fn of_host<T: Word>(&self, _memory: Memory<T>) -> Result<Self::Buffer<T>> {
-        Err(Error::WrongDevice)
+    fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<Self::Buffer<T>> {
+        self.upload(memory.words())
     }
 
     /// The CPU that builds and changes tables in place of this device, if the device cannot.
@@ -358,6 +359,6 @@ pub struct Removed {
     note = "`koel::auto()` has the device in its field `backend`: pass `&koel::auto().backend`",
     note = "generic code states what it needs, such as `B: Runs<Cuckoo>`"
 )]
-pub trait Runs<S: Scheme>: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}
+pub trait Runs<S: Scheme>: Kernels<S> + Columns<S::Key> {}
 #[diagnostic::do_not_recommend]
-impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Kernels<<S::Key as Key>::Rows> + Relational {}
+impl<B, S: Scheme> Runs<S> for B where B: Kernels<S> + Columns<S::Key> {}

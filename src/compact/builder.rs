@@ -2,8 +2,9 @@
 
 use super::CompactingTable;
 use crate::backend::{DeviceBuffer, Runs};
+use crate::columns::ColumnOf;
 use crate::error::{Error, Result};
-use crate::group::{IdOrder, distinct_keys};
+use crate::group::IdOrder;
 use crate::scheme::Scheme;
 use crate::table::{Contents, HashTable, TableBuilder, table_estimate, table_settings};
 
@@ -67,7 +68,7 @@ impl<S: Scheme<Value = u32>> CompactingBuilder<S> {
     pub fn build_on<B: Runs<S>>(&self, backend: &B, keys: &B::Buffer<S::Key>) -> Result<CompactingTable<B, S>> {
         Error::check_rows("rows", keys.len())?;
         self.table.check()?;
-        let unique = distinct_keys::<B, S::Key>(backend, keys, self.order)?;
+        let unique = backend.distinct(ColumnOf::<B, S::Key>::Device(keys), self.order)?;
         let table = self.table.build_on(backend, &unique, &backend.iota(unique.len())?)?;
         Ok(CompactingTable { table, unique })
     }

@@ -72,12 +72,8 @@ impl HashBackend for Cpu {
         Ok(())
     }
 
-    fn host(&self) -> Option<&Cpu> {
-        Some(self)
-    }
-
-    fn host_words<'a, T: Word>(&self, buffer: &'a Memory<T>) -> Result<&'a [T]> {
-        Ok(buffer.words())
+    fn words<'a, T: Word>(&self, buffer: &'a Memory<T>) -> Option<&'a [T]> {
+        Some(buffer.words())
     }
 
     fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<Memory<T>> {
@@ -133,6 +129,10 @@ impl HashBackend for Cpu {
             Ok((kept.of(keys.words())?, kept.of(values.words())?))
         })
         .flatten()
+    }
+
+    fn sort<T: Word>(&self, column: &Memory<T>) -> Result<Memory<T>> {
+        Ok(self.sort_pairs(column, column)?.0)
     }
 
     fn sort_pairs<K: Word, V: Word>(&self, keys: &Memory<K>, values: &Memory<V>) -> Result<(Memory<K>, Memory<V>)> {

@@ -105,6 +105,7 @@ macro_rules! on_device {
     };
 }
 
+mod columns;
 // After the macros, which it uses.
 mod relational;
 
@@ -172,11 +173,8 @@ impl HashBackend for Any {
     ) -> Result<()> {
         self.wrapped_chunks(queries, answers, &mut pass)
     }
-    fn host(&self) -> Option<&Cpu> {
-        on_device!(self, |device, side| device.host())
-    }
-    fn host_words<'a, T: Word>(&self, buffer: &'a AnyBuffer<T>) -> Result<&'a [T]> {
-        on_device!(self, |device, side| device.host_words(side::of(buffer)?))
+    fn words<'a, T: Word>(&self, buffer: &'a AnyBuffer<T>) -> Option<&'a [T]> {
+        on_device!(self, |device, side| device.words(side::of(buffer).ok()?))
     }
     fn of_host<T: Word>(&self, memory: Memory<T>) -> Result<AnyBuffer<T>> {
         on_device!(self, |device, side| device.of_host(memory).map(side::wrap))
@@ -213,6 +211,9 @@ impl HashBackend for Any {
             let (keys, values) = device.select_pairs(side::of(bits)?, keep, side::of(keys)?, side::of(values)?)?;
             Ok((side::wrap(keys), side::wrap(values)))
         })
+    }
+    fn sort<T: Word>(&self, column: &AnyBuffer<T>) -> Result<AnyBuffer<T>> {
+        on_device!(self, |device, side| device.sort(side::of(column)?).map(side::wrap))
     }
     fn sort_pairs<K: Word, V: Word>(
         &self,

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::first_seen::{Grouping, ids_by_number};
-use super::number::{Columns, Number, Passed};
-use super::numbering::Numbered;
+use super::number::{AggregateColumns, Number, Passed};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Runs, Wanted};
+use crate::columns::first_seen::ids_by_number;
+use crate::columns::{Grouping, Numbered};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::scheme::Key;
@@ -161,7 +161,7 @@ pub(crate) fn aggregated<B: Relational, K: Key, V: Number>(
 }
 
 /// As [`aggregated`], for groups in any order, which is applied to the aggregates.
-pub(super) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
+pub(crate) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
     backend: &B,
     grouping: Grouping<B, K>,
     values: &B::Buffer<V::Word>,
@@ -185,7 +185,7 @@ pub(super) fn aggregated_by<B: Runs<K::Rows>, K: Key, V: Number>(
 }
 
 /// The aggregates of the row numbers of each group, and the id of each row, by the order of the groups.
-pub(super) fn of_row_numbers<B: Runs<K::Rows>, K: Key>(
+pub(crate) fn of_row_numbers<B: Runs<K::Rows>, K: Key>(
     backend: &B,
     grouping: Grouping<B, K>,
     aggregates: &[Aggregate],
@@ -207,12 +207,12 @@ pub(super) fn of_row_numbers<B: Runs<K::Rows>, K: Key>(
 ///
 /// # Errors
 /// [`Error::SumTooLarge`] with the key of the first group whose sum does not fit.
-pub(super) fn settled<B: HashBackend, K: Key, V: Number>(
+pub(crate) fn settled<B: HashBackend, K: Key, V: Number>(
     backend: &B,
     keys: B::Buffer<K>,
-    columns: Columns<B, V::Word>,
+    columns: AggregateColumns<B, V::Word>,
 ) -> Result<DeviceGroups<B, K, V>> {
-    let Columns { counts, sums, means, least, greatest, overflow } = columns;
+    let AggregateColumns { counts, sums, means, least, greatest, overflow } = columns;
     if let Some(group) = overflow {
         let mut key = [K::default()];
         backend.read(&keys, group as usize, &mut key)?;

@@ -1,41 +1,35 @@
 //! Groups of a column: the distinct keys, the number of each row's key, and aggregates of each group.
 //!
 //! ```text
-//! numbering.rs      the distinct keys of a column in an order that is the same on every device, and the id of each row
-//! first_seen.rs     the order of first occurrence on devices: by slots of keys, a table or a sort
-//! first_rows.rs     the first row with each row's key, and lookups of other keys
 //! reduce.rs         unique, factorize
 //! group_by.rs       count, sum, mean, least and greatest of the values of each key
 //! value_counts.rs   counts only, in little memory
 //! groups.rs         Aggregate, Groups
-//! here.rs           algorithms of the CPU
 //! number.rs         the types of values, and how each is aggregated
 //! wide.rs           all of it for keys of either width, and values of any type
 //! ```
 //!
-//! Everything here is composed of the passes of one device ([`Relational`](crate::backend::Relational)) and one hash
-//! table, so it runs on every backend. Columns have at most `u32::MAX` rows, so that row numbers are `u32`.
+//! [`columns`](crate::columns) numbers and groups rows; it runs on every backend. Columns have at most `u32::MAX` rows,
+//! so that row numbers are `u32`.
 
-mod first_rows;
-pub(crate) mod first_seen;
 mod group_by;
 mod groups;
-mod here;
 mod number;
-pub(crate) mod numbering;
 mod reduce;
 mod value_counts;
 pub mod wide;
 
-pub use first_rows::FirstRows;
+pub use crate::columns::FirstRows;
 pub use group_by::{group_by, group_by_on};
 pub use groups::{Aggregate, DeviceGroups, Groups};
 pub use number::Number;
 pub use reduce::{factorize, factorize_on, unique, unique_on};
 pub use value_counts::value_counts;
 
-pub(crate) use groups::{aggregated, check_values, wanted};
-pub(crate) use numbering::distinct_keys;
+#[cfg(test)]
+pub(crate) use groups::of_row_numbers;
+pub(crate) use groups::{aggregated, aggregated_by, check_values, settled, wanted};
+pub(crate) use number::AggregateColumns;
 
 /// The order in which distinct keys are numbered, from 0. Both orders are the same on every device.
 ///

@@ -25,7 +25,7 @@ pub trait Number: bytemuck::Pod + Default + PartialOrd + fmt::Debug + fmt::Displ
 }
 
 /// The requested aggregates of the values of each group.
-pub struct Columns<B: HashBackend, W: Word> {
+pub struct AggregateColumns<B: HashBackend, W: Word> {
     pub(super) counts: B::Buffer<u32>,
     pub(super) sums: B::Buffer<u64>,
     pub(super) means: B::Buffer<u64>,
@@ -35,7 +35,7 @@ pub struct Columns<B: HashBackend, W: Word> {
     pub(super) overflow: Option<u32>,
 }
 
-impl<B: HashBackend, W: Word> Columns<B, W> {
+impl<B: HashBackend, W: Word> AggregateColumns<B, W> {
     /// The aggregates of these groups, in this order.
     pub(super) fn gathered(self, backend: &B, groups: &B::Buffer<u32>) -> Result<Self> {
         fn of<B: HashBackend, T: Word>(
@@ -46,7 +46,7 @@ impl<B: HashBackend, W: Word> Columns<B, W> {
             // A column that was not requested stays empty.
             if column.is_empty() { Ok(column) } else { backend.gather(&column, groups) }
         }
-        Ok(Columns {
+        Ok(AggregateColumns {
             counts: of(backend, self.counts, groups)?,
             sums: of(backend, self.sums, groups)?,
             means: of(backend, self.means, groups)?,
@@ -57,16 +57,16 @@ impl<B: HashBackend, W: Word> Columns<B, W> {
     }
 }
 
-impl<W: Word> Columns<Cpu, W> {
+impl<W: Word> AggregateColumns<Cpu, W> {
     /// Converts aggregates whose least and greatest values have 64 bits.
-    pub(super) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
+    pub(crate) fn of_wide(cpu: &Cpu, all: WideAccumulated<Cpu>) -> Result<Self> {
         let WideAccumulated { counts, sums, means, least, greatest, overflow } = all;
-        Ok(Columns { counts, sums, means, least: cpu.low(&least)?, greatest: cpu.low(&greatest)?, overflow })
+        Ok(AggregateColumns { counts, sums, means, least: cpu.low(&least)?, greatest: cpu.low(&greatest)?, overflow })
     }
 
     /// Converts columns of the CPU to columns of the backend that it belongs to.
-    pub(super) fn on<B: HashBackend>(self, backend: &B) -> Result<Columns<B, W>> {
-        Ok(Columns {
+    pub(crate) fn on<B: HashBackend>(self, backend: &B) -> Result<AggregateColumns<B, W>> {
+        Ok(AggregateColumns {
             counts: backend.of_host(self.counts)?,
             sums: backend.of_host(self.sums)?,
             means: backend.of_host(self.means)?,
@@ -91,7 +91,7 @@ pub trait Passed: Sealed + Sized {
         values: &B::Buffer<<Self as Number>::Word>,
         groups: usize,
         wanted: Wanted,
-    ) -> Result<Columns<B, <Self as Number>::Word>>
+    ) -> Result<AggregateColumns<B, <Self as Number>::Word>>
     where
         Self: Number;
 }
@@ -110,7 +110,7 @@ impl Passed for u32 {
         values: &B::Buffer<u32>,
         groups: usize,
         wanted: Wanted,
-    ) -> Result<Columns<B, u32>> {
+    ) -> Result<AggregateColumns<B, u32>> {
         let (none, passed) = (backend.filled(0, 0)?, Wanted { mean: false, ..wanted });
         let of_passed = if passed.values() { values } else { &none };
         let Accumulated { counts, sums, least, greatest } = backend.accumulate(ids, of_passed, groups, passed)?;
@@ -120,7 +120,7 @@ impl Passed for u32 {
             let mean = Wanted { mean: true, ..Wanted::default() };
             means = backend.accumulate_wide(ids, &widened, Numbers::Unsigned, groups, mean)?.means;
         }
-        Ok(Columns { counts, sums, means, least, greatest, overflow: None })
+        Ok(AggregateColumns { counts, sums, means, least, greatest, overflow: None })
     }
 }
 
@@ -147,13 +147,13 @@ macro_rules! wide {
                 values: &B::Buffer<u64>,
                 groups: usize,
                 wanted: Wanted,
-            ) -> Result<Columns<B, u64>> {
+            ) -> Result<AggregateColumns<B, u64>> {
                 if !wanted.values() {
                     return counted(backend, ids, groups, wanted);
                 }
                 let WideAccumulated { counts, sums, means, least, greatest, overflow } =
                     backend.accumulate_wide(ids, values, $numbers, groups, wanted)?;
-                Ok(Columns { counts, sums, means, least, greatest, overflow })
+                Ok(AggregateColumns { counts, sums, means, least, greatest, overflow })
             }
         }
     )*};
@@ -165,8 +165,13 @@ wide! {
 }
 
 /// Counts rows; no values are required.
-fn counted<B: Relational>(backend: &B, ids: &B::Buffer<u32>, groups: usize, wanted: Wanted) -> Result<Columns<B, u64>> {
+fn counted<B: Relational>(
+    backend: &B,
+    ids: &B::Buffer<u32>,
+    groups: usize,
+    wanted: Wanted,
+) -> Result<AggregateColumns<B, u64>> {
     let counts = backend.accumulate(ids, &backend.filled(0, 0)?, groups, wanted)?.counts;
     let none = || backend.filled(0, 0u64);
-    Ok(Columns { counts, sums: none()?, means: none()?, least: none()?, greatest: none()?, overflow: None })
+    Ok(AggregateColumns { counts, sums: none()?, means: none()?, least: none()?, greatest: none()?, overflow: None })
 }

@@ -53,13 +53,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::first_seen::Grouping;
-use super::groups::{aggregated_by, check_values, of_row_numbers, wanted};
+use super::groups::{check_values, of_row_numbers, wanted};
 use super::number::Number;
-use super::numbering::{Numbered, distinct_keys, numbered, of_sorted, sorted};
-use super::{Aggregate, DeviceGroups, Groups, IdOrder, aggregated, first_seen, here};
-use crate::Cpu;
-use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, HashBackend, Relational, Runs};
+use super::{Aggregate, DeviceGroups, Groups, IdOrder};
+use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Runs};
+use crate::columns::{ColumnOf, Columns, Numbered};
 use crate::error::{Error, Result};
 use crate::scheme::Key;
 
@@ -69,10 +67,7 @@ use crate::scheme::Key;
 /// As `group::unique`.
 pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<Vec<K>> {
     Error::check_rows("rows", keys.len())?;
-    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
-        return cpu.download(&cpu.first_seen(keys)?);
-    }
-    backend.download(&distinct_keys::<B, K>(backend, &backend.upload(keys)?, order)?)
+    backend.download(&backend.distinct(ColumnOf::Host(keys), order)?)
 }
 
 /// The first row of each distinct key, in ascending order: that of the keys by first occurrence.
@@ -80,9 +75,9 @@ pub fn unique<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder)
 /// # Errors
 /// As [`group::unique`](super::unique).
 #[doc(hidden)]
-pub fn distinct_rows<K: Key>(cpu: &Cpu, keys: &[K]) -> Result<Vec<u32>> {
+pub fn distinct_rows<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K]) -> Result<Vec<u32>> {
     Error::check_rows("rows", keys.len())?;
-    cpu.download(&cpu.distinct_rows(keys)?)
+    backend.distinct_rows(keys)
 }
 
 /// As [`group::unique_on`](super::unique_on).
@@ -95,7 +90,7 @@ pub fn unique_on<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<BufferOf<B, K>> {
     Error::check_rows("rows", keys.len())?;
-    distinct_keys::<B, K>(backend, keys, order)
+    backend.distinct(ColumnOf::<B, K>::Device(keys), order)
 }
 
 /// As [`group::factorize`](super::factorize).
@@ -104,11 +99,7 @@ pub fn unique_on<B: Runs<K::Rows>, K: Key>(
 /// As `group::factorize`.
 pub fn factorize<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K], order: IdOrder) -> Result<(Vec<K>, Vec<u32>)> {
     Error::check_rows("rows", keys.len())?;
-    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
-        return here::factorized(cpu, keys);
-    }
-    let (unique, inverse) = factorize_on::<B, K>(backend, &backend.upload(keys)?, order)?;
-    Ok((backend.download(&unique)?, backend.download(&inverse)?))
+    backend.factorized(keys, order)
 }
 
 /// As [`group::factorize_on`](super::factorize_on).
@@ -121,7 +112,7 @@ pub fn factorize_on<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<BuffersOf<B, K, u32>> {
     Error::check_rows("rows", keys.len())?;
-    let Numbered { unique, ids } = numbered::<B, K>(backend, keys, order)?;
+    let Numbered { unique, ids } = backend.numbered(ColumnOf::<B, K>::Device(keys), order)?;
     Ok((unique, ids))
 }
 
@@ -140,12 +131,8 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
     let values = if wanted(aggregates).values() { values } else { &[] };
-    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
-        return here::grouped::<B, K, V>(backend, cpu, keys, bytemuck::cast_slice(values), aggregates)?
-            .download(backend);
-    }
-    let (keys, values) = (backend.upload(keys)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
-    group_by_on::<B, K, V>(backend, &keys, &values, aggregates, order)?.download(backend)
+    let (keys, values) = (ColumnOf::Host(keys), ColumnOf::Host(bytemuck::cast_slice(values)));
+    Columns::<K>::grouped::<V>(backend, keys, values, aggregates, order)?.download(backend)
 }
 
 /// As [`group::group_by_on`](super::group_by_on). `values` contains the bits of the values.
@@ -172,26 +159,8 @@ pub fn group_by_on<B: Runs<K::Rows>, K: Key, V: Number>(
 ) -> Result<DeviceGroups<B, K, V>> {
     check_values(values.len(), keys.len(), aggregates)?;
     Error::check_rows("rows", keys.len())?;
-    if let (IdOrder::FirstSeen, Some(cpu)) = (order, backend.host()) {
-        let (keys, values) = (backend.host_words(keys)?, backend.host_words(values)?);
-        return here::grouped::<B, K, V>(backend, cpu, keys, values, aggregates);
-    }
-    let grouping = match order {
-        IdOrder::FirstSeen => Some(first_seen::grouped::<B, K>(backend, keys)?),
-        IdOrder::Ascending => first_seen::ascending::<B, K>(backend, keys)?,
-    };
-    if let Some(grouping) = grouping {
-        return aggregated_by::<B, K, V>(backend, grouping, values, aggregates);
-    }
-    if !wanted(aggregates).values() {
-        let sorted = sorted::<B, K>(backend, keys)?;
-        let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
-        return aggregated(backend, unique, &ids, values, aggregates);
-    }
-    let (sorted, fetched) = backend.sort_pairs(keys, values)?;
-    let Numbered { unique, ids } = of_sorted::<B, K>(backend, &sorted)?;
-    drop(sorted);
-    aggregated(backend, unique, &ids, &fetched, aggregates)
+    let (keys, values) = (ColumnOf::<B, K>::Device(keys), ColumnOf::Device(values));
+    Columns::<K>::grouped::<V>(backend, keys, values, aggregates, order)
 }
 
 /// Groups row numbers by key, and returns the id of each row as well: what [`factorize_on`] and [`group_by_on`] of the
@@ -207,14 +176,9 @@ pub fn group_rows_on<B: Runs<K::Rows>, K: Key>(
     order: IdOrder,
 ) -> Result<(DeviceGroups<B, K>, BufferOf<B, u32>)> {
     Error::check_rows("rows", keys.len())?;
-    let grouping = match order {
-        _ if aggregates.is_empty() => numbered::<B, K>(backend, keys, order)?.into(),
-        IdOrder::FirstSeen if backend.host().is_some() => numbered::<B, K>(backend, keys, order)?.into(),
-        IdOrder::FirstSeen => first_seen::grouped::<B, K>(backend, keys)?,
-        IdOrder::Ascending => match first_seen::ascending::<B, K>(backend, keys)? {
-            Some(grouping) => grouping,
-            None => Grouping::ascending_by_sort(backend, keys)?,
-        },
+    let grouping = match aggregates {
+        [] => backend.numbered(ColumnOf::<B, K>::Device(keys), order)?.into(),
+        _ => Columns::<K>::grouping(backend, keys, order)?,
     };
     of_row_numbers(backend, grouping, aggregates)
 }
@@ -234,7 +198,7 @@ pub fn group_rows_on<B: Runs<K::Rows>, K: Key>(
 /// # Errors
 /// [`Error::LengthMismatch`]; [`Error::TooLarge`] for 2^32 or more rows or groups; [`Error::SumTooLarge`] with the
 /// number of the first group whose sum does not fit in 64 bits; or what the device reports.
-pub fn aggregate<B: Relational, V: Number>(
+pub fn aggregate<B: Columns<u32>, V: Number>(
     backend: &B,
     ids: &[u32],
     groups: usize,
@@ -245,12 +209,8 @@ pub fn aggregate<B: Relational, V: Number>(
     Error::check_rows("rows", ids.len())?;
     Error::check_rows("groups", groups)?;
     let values = if wanted(aggregates).values() { values } else { &[] };
-    if let Some(cpu) = backend.host() {
-        let values = bytemuck::cast_slice(values);
-        return here::of_ids::<B, V>(backend, cpu, ids, groups, values, aggregates)?.download(backend);
-    }
-    let (ids, values) = (backend.upload(ids)?, backend.upload(bytemuck::cast_slice::<V, V::Word>(values))?);
-    aggregate_on::<B, V>(backend, &ids, groups, &values, aggregates)?.download(backend)
+    let (ids, values) = (ColumnOf::Host(ids), ColumnOf::Host(bytemuck::cast_slice(values)));
+    backend.grouped_by_id::<V>(ids, groups, values, aggregates)?.download(backend)
 }
 
 /// [`aggregate`] of columns that are already on the device. `values` contains the bits of the values.
@@ -266,7 +226,7 @@ pub fn aggregate<B: Relational, V: Number>(
 ///
 /// # Errors
 /// As [`aggregate`].
-pub fn aggregate_on<B: Relational, V: Number>(
+pub fn aggregate_on<B: Columns<u32>, V: Number>(
     backend: &B,
     ids: &BufferOf<B, u32>,
     groups: usize,
@@ -276,5 +236,5 @@ pub fn aggregate_on<B: Relational, V: Number>(
     check_values(values.len(), ids.len(), aggregates)?;
     Error::check_rows("rows", ids.len())?;
     Error::check_rows("groups", groups)?;
-    aggregated::<B, u32, V>(backend, backend.iota(groups)?, ids, values, aggregates)
+    backend.grouped_by_id::<V>(ColumnOf::Device(ids), groups, ColumnOf::Device(values), aggregates)
 }

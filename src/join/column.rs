@@ -3,15 +3,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::by_table::ByTable;
 use super::{Join, JoinIndex, JoinKind, JoinRows, JoinRowsOn, NO_ROW};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Runs, bitmap_words};
+use crate::columns::{ByTable, ColumnOf};
 use crate::cpu::Cpu;
 use crate::cpu::joins::{Probed, Right, results_at_once};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::multi::{Walk, len_at_once};
-use crate::scheme::{Key, Kind, Scheme};
+use crate::scheme::Key;
 
 /// An index of a right column of keys, for joins with any number of left columns within one process.
 ///
@@ -34,7 +34,7 @@ use crate::scheme::{Key, Kind, Scheme};
 /// Use [`probe`](Self::probe), from any number of threads, if the left side arrives in batches.
 pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
-    strategy: Strategy<B, K>,
+    right: RightColumn<B, K>,
     /// The number of this index in this process, which identifies its [`Matched`].
     id: u64,
 }
@@ -42,11 +42,14 @@ pub struct ColumnIndex<B: Runs<K::Rows>, K: Key = u32> {
 /// The number of indices that were created.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-enum Strategy<B: Runs<K::Rows>, K: Key> {
-    /// On the CPU that [`host`](crate::backend::HashBackend::host) of the backend returns. It is stored here too, so
-    /// that methods need not handle a backend without one.
-    Here(Cpu, Right<K>),
+/// The data of an index, which depends on the device and the column.
+#[doc(hidden)]
+pub enum RightColumn<B: Runs<K::Rows>, K: Key> {
+    /// First rows and runs of a CPU, whose memory is that of the backend.
+    Host(Cpu, Right<K>),
+    /// A table of all rows.
     Table(ByTable<B, K>),
+    /// A table of runs of rows.
     Index(JoinIndex<B, K::Rows>),
 }
 
@@ -67,23 +70,20 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`], or what the device reports.
     pub fn build(backend: &B, right: &[K]) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
-        match backend.host() {
-            Some(cpu) => Ok(Self::of(backend, Strategy::Here(cpu.clone(), Right::of(cpu, right)?))),
-            None => Self::build_on(backend, &backend.upload(right)?),
-        }
+        Ok(Self::of(backend, backend.right(ColumnOf::Host(right))?))
     }
 
     /// The [`JoinIndex`] that this index was created from, or contains. An index that was built contains none on the
     /// CPU; elsewhere this depends on the device, the number of rows and a sample.
     pub fn as_join_index(&self) -> Option<&JoinIndex<B, K::Rows>> {
-        match &self.strategy {
-            Strategy::Here(..) | Strategy::Table(_) => None,
-            Strategy::Index(index) => Some(index),
+        match &self.right {
+            RightColumn::Host(..) | RightColumn::Table(_) => None,
+            RightColumn::Index(index) => Some(index),
         }
     }
 
-    fn of(backend: &B, strategy: Strategy<B, K>) -> Self {
-        ColumnIndex { backend: backend.clone(), strategy, id: MADE.fetch_add(1, Relaxed) }
+    fn of(backend: &B, right: RightColumn<B, K>) -> Self {
+        ColumnIndex { backend: backend.clone(), right, id: MADE.fetch_add(1, Relaxed) }
     }
 
     /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
@@ -92,22 +92,15 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// As [`build`](Self::build), and [`Error::WrongDevice`].
     pub fn build_on(backend: &B, right: &BufferOf<B, K>) -> Result<Self> {
         Error::check_rows("right rows of a join", right.len())?;
-        if backend.host().is_some() {
-            return Self::build(backend, backend.host_words(right)?);
-        }
-        let strategy = match ByTable::of(backend, right)? {
-            Some(table) => Strategy::Table(table),
-            None => Strategy::Index(JoinIndex::builder(K::Rows::of_kind(Kind::Canonical)).build_on(backend, right)?),
-        };
-        Ok(Self::of(backend, strategy))
+        Ok(Self::of(backend, backend.right(ColumnOf::Device(right))?))
     }
 
     /// The number of right rows.
     pub fn len(&self) -> usize {
-        match &self.strategy {
-            Strategy::Here(_, right) => right.len(),
-            Strategy::Table(table) => table.len(),
-            Strategy::Index(index) => index.len(),
+        match &self.right {
+            RightColumn::Host(_, right) => right.len(),
+            RightColumn::Table(table) => table.len(),
+            RightColumn::Index(index) => index.len(),
         }
     }
 
@@ -118,10 +111,10 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
 
     /// The number of distinct keys of the right column.
     pub fn keys_len(&self) -> usize {
-        match &self.strategy {
-            Strategy::Here(_, right) => right.keys_len(),
-            Strategy::Table(table) => table.keys_len(),
-            Strategy::Index(index) => index.keys_len(),
+        match &self.right {
+            RightColumn::Host(_, right) => right.keys_len(),
+            RightColumn::Table(table) => table.keys_len(),
+            RightColumn::Index(index) => index.keys_len(),
         }
     }
 
@@ -141,12 +134,12 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.
     pub fn join(&self, left: &[K], kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
-        match &self.strategy {
-            Strategy::Here(cpu, right) => {
-                let rows = Rows::Here { cpu, right, found: right.join(cpu, left, kind)? };
+        match &self.right {
+            RightColumn::Host(cpu, right) => {
+                let rows = Rows::Host { cpu, right, found: right.join(cpu, left, kind)? };
                 Ok(ColumnJoin { backend: &self.backend, rows, kind })
             }
-            Strategy::Table(_) | Strategy::Index(_) => self.join_on(&self.backend.upload(left)?, kind),
+            RightColumn::Table(_) | RightColumn::Index(_) => self.join_on(&self.backend.upload(left)?, kind),
         }
     }
 
@@ -156,10 +149,10 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     /// [`Error::WrongDevice`], or as [`join`](Self::join).
     pub fn join_on(&self, left: &BufferOf<B, K>, kind: JoinKind) -> Result<ColumnJoin<'_, B, K>> {
         Error::check_rows("left rows of a join", left.len())?;
-        let rows = match &self.strategy {
-            Strategy::Here(..) => return self.join(self.backend.host_words(left)?, kind),
-            Strategy::Table(table) => Rows::There(table.join(&self.backend, left, kind)?),
-            Strategy::Index(index) => Rows::There(index.join_on(left, kind)?),
+        let rows = match &self.right {
+            RightColumn::Host(..) => return self.join(ColumnOf::<B, K>::Device(left).words(&self.backend)?, kind),
+            RightColumn::Table(table) => Rows::Device(table.join(&self.backend, left, kind)?),
+            RightColumn::Index(index) => Rows::Device(index.join_on(left, kind)?),
         };
         Ok(ColumnJoin { backend: &self.backend, rows, kind })
     }
@@ -201,12 +194,12 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn probe(&self, left: &[K], kind: JoinKind, matched: &mut Matched) -> Result<JoinRows> {
         Error::check_rows("left rows of a join", left.len())?;
         matched.check(self.id)?;
-        match &self.strategy {
-            Strategy::Here(_, right) => {
+        match &self.right {
+            RightColumn::Host(_, right) => {
                 let bits = if kind.keeps_right() { &mut matched.bits[..] } else { &mut [] };
                 right.batch(left, kind, bits)
             }
-            Strategy::Table(_) | Strategy::Index(_) => {
+            RightColumn::Table(_) | RightColumn::Index(_) => {
                 let listed = match kind {
                     JoinKind::Right => JoinKind::Inner,
                     JoinKind::Full => JoinKind::Left,
@@ -230,9 +223,9 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
     pub fn unmatched(&self, matched: &Matched) -> Result<Vec<u32>> {
         matched.check(self.id)?;
         let bits = &matched.bits[..];
-        match &self.strategy {
-            Strategy::Here(cpu, right) => right.unmatched(cpu, bits),
-            Strategy::Table(_) | Strategy::Index(_) => {
+        match &self.right {
+            RightColumn::Host(cpu, right) => right.unmatched(cpu, bits),
+            RightColumn::Table(_) | RightColumn::Index(_) => {
                 let alone = (0..self.len()).filter(|row| bits[row / 32] >> (row % 32) & 1 == 0);
                 let mut rows = memory::reserved(alone.clone().count())?;
                 rows.extend(alone.map(|row| row as u32));
@@ -246,17 +239,17 @@ impl<B: Runs<K::Rows>, K: Key> ColumnIndex<B, K> {
 impl<B: Runs<K::Rows>, K: Key> From<JoinIndex<B, K::Rows>> for ColumnIndex<B, K> {
     fn from(index: JoinIndex<B, K::Rows>) -> Self {
         let backend = index.backend().clone();
-        Self::of(&backend, Strategy::Index(index))
+        Self::of(&backend, RightColumn::Index(index))
     }
 }
 
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for ColumnIndex<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ColumnIndex");
-        match &self.strategy {
-            Strategy::Here(_, right) => shown.field("right", right),
-            Strategy::Table(table) => shown.field("rows", &table.len()).field("keys", &table.keys_len()),
-            Strategy::Index(index) => shown.field("index", index),
+        match &self.right {
+            RightColumn::Host(_, right) => shown.field("right", right),
+            RightColumn::Table(table) => shown.field("rows", &table.len()).field("keys", &table.keys_len()),
+            RightColumn::Index(index) => shown.field("index", index),
         };
         shown.finish()
     }
@@ -303,16 +296,16 @@ pub struct ColumnJoin<'a, B: Runs<K::Rows>, K: Key = u32> {
 }
 
 enum Rows<'a, B: Runs<K::Rows>, K: Key> {
-    Here { cpu: &'a Cpu, right: &'a Right<K>, found: Probed },
-    There(Join<'a, B>),
+    Host { cpu: &'a Cpu, right: &'a Right<K>, found: Probed },
+    Device(Join<'a, B>),
 }
 
 impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     /// The number of rows of the result, which is known before any row is created. It may be far above 2^32.
     pub fn len(&self) -> u64 {
         match &self.rows {
-            Rows::Here { found, .. } => found.len(),
-            Rows::There(join) => join.len(),
+            Rows::Host { found, .. } => found.len(),
+            Rows::Device(join) => join.len(),
         }
     }
 
@@ -327,8 +320,8 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     /// As [`Join::collect`].
     pub fn collect(&self) -> Result<JoinRows> {
         match &self.rows {
-            Rows::Here { .. } => self.chunk(0, len_at_once(self.len())?),
-            Rows::There(join) => join.collect(),
+            Rows::Host { .. } => self.chunk(0, len_at_once(self.len())?),
+            Rows::Device(join) => join.collect(),
         }
     }
 
@@ -338,14 +331,14 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     /// As [`Join::collect_on`].
     pub fn collect_on(self) -> Result<JoinRowsOn<B>> {
         match self.rows {
-            Rows::Here { cpu, right: index, found } => {
+            Rows::Host { cpu, right: index, found } => {
                 let len = len_at_once(found.len())?;
                 let (mut left, mut right) =
                     (cpu.unwritten(len)?, cpu.unwritten(if self.kind.has_right() { len } else { 0 })?);
                 found.write(cpu, index, 0, left.words_mut()?, right.words_mut()?)?;
                 Ok(JoinRowsOn { left: self.backend.of_host(left)?, right: self.backend.of_host(right)? })
             }
-            Rows::There(join) => join.collect_on(),
+            Rows::Device(join) => join.collect_on(),
         }
     }
 
@@ -358,7 +351,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
     /// [`Error::OutOfMemory`] or what the device reports.
     pub fn chunk(&self, first: u64, len: usize) -> Result<JoinRows> {
         match &self.rows {
-            Rows::Here { cpu, right, found } => {
+            Rows::Host { cpu, right, found } => {
                 let left = self.len().saturating_sub(first);
                 let len = usize::try_from(left).map_or(len, |left| left.min(len));
                 let of_right = if self.kind.has_right() { len } else { 0 };
@@ -366,7 +359,7 @@ impl<B: Runs<K::Rows>, K: Key> ColumnJoin<'_, B, K> {
                 found.write(cpu, right, first, &mut rows.left, &mut rows.right)?;
                 Ok(rows)
             }
-            Rows::There(join) => {
+            Rows::Device(join) => {
                 let (backend, piece) = (self.backend, join.chunk_on(first, len)?);
                 Ok(JoinRows { left: backend.download(&piece.left)?, right: backend.download(&piece.right)? })
             }

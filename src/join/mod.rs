@@ -18,20 +18,20 @@
 //!
 //! This describes [`JoinIndex`], which is canonical and has files. [`ColumnIndex`] returns the same rows for a column
 //! that is not saved. On the CPU it consists of first rows (`cpu/joins/`); elsewhere, if the column is short or most
-//! keys are distinct, of a table of all rows (`by_table.rs`). Both take less time, and of distinct keys less memory.
+//! keys are distinct, of a table of all rows (`columns/by_table.rs`). Both take less time, and of distinct keys less
+//! memory.
 //!
 //! This is not a merge join of two sorted columns: the left column need not be sorted, and its order is that of the
 //! result.
 
 mod builder;
-mod by_table;
 mod column;
 mod file;
-mod rows;
+pub(crate) mod rows;
 
 pub use crate::backend::join_rows::{JoinKind, JoinRows, NO_ROW};
 pub use builder::JoinBuilder;
-pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched};
+pub use column::{ColumnChunks, ColumnIndex, ColumnJoin, Matched, RightColumn};
 pub use rows::{Chunks, Join, JoinRowsOn};
 
 use rows::{Matches, without};
@@ -132,7 +132,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     pub fn join_on(&self, left: &B::Buffer<S::Key>, kind: JoinKind) -> Result<Join<'_, B>> {
         Error::check_rows("left rows of a join", left.len())?;
         match kind {
-            JoinKind::Inner if self.keys_len() == self.len() && self.backend().host().is_none() => self.pairs(left),
+            JoinKind::Inner if self.keys_len() == self.len() => self.pairs(left),
             // The number of right rows is the position of `NO_ROW`, which follows the right rows.
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let missing = kind.keeps_left().then_some(self.len() as u32);

@@ -18,7 +18,7 @@ pub struct Join<'a, B: Relational> {
 }
 
 /// The rows of a join that have a left row.
-pub(super) enum Matches<'a, B: Relational> {
+pub(crate) enum Matches<'a, B: Relational> {
     /// The run of each left row in a list of right rows.
     Listed { right: &'a B::Buffer<u32>, listing: Listing<B> },
     /// The rows themselves, if no left row has more than one match.
@@ -40,13 +40,13 @@ impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
 }
 
 impl<'a, B: Relational> Join<'a, B> {
-    pub(super) fn of(backend: &'a B, matches: Matches<'a, B>, alone: Option<B::Buffer<u32>>) -> Result<Self> {
+    pub(crate) fn of(backend: &'a B, matches: Matches<'a, B>, alone: Option<B::Buffer<u32>>) -> Result<Self> {
         let alone = alone.map_or_else(|| backend.filled(0, 0), Ok)?;
         Ok(Join { backend, matches, alone })
     }
 
     /// A join whose result has left rows only.
-    pub(super) fn chosen(backend: &'a B, left: B::Buffer<u32>) -> Result<Self> {
+    pub(crate) fn chosen(backend: &'a B, left: B::Buffer<u32>) -> Result<Self> {
         let right = backend.filled(0, 0)?;
         Self::of(backend, Matches::Pairs(JoinRowsOn { left, right }), None)
     }
@@ -171,7 +171,7 @@ impl<B: Relational> Matches<'_, B> {
 
 /// The rows of all runs except those with these numbers, ascending. Run `i` is `rows[starts[i]..starts[i + 1]]`, and
 /// all rows are below `len`.
-pub(super) fn without<B: Relational>(
+pub(crate) fn without<B: Relational>(
     backend: &B,
     starts: &B::Buffer<u32>,
     rows: &B::Buffer<u32>,

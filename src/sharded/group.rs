@@ -20,6 +20,7 @@ use super::exchange;
 use super::host_partition::{MOST_ROWS, Partitioned};
 use super::{ROWS_OF_A_PIECE, pieces_of};
 use crate::backend::{HashBackend, Runs, Word};
+use crate::columns::ColumnOf;
 use crate::error::{Error, Result};
 use crate::group::{Aggregate, Groups, IdOrder, Number, check_values, wanted, wide};
 use crate::memory;
@@ -156,9 +157,8 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
     let rows = partitioned_shards(&which, keys, values, order)?;
     let found = on_devices(devices.len(), rows, &|piece, Rows { of: Columns { keys, values: numbers }, values }| {
         let device = &devices[piece % devices.len()];
-        let values = bytemuck::cast_slice::<V::Word, V>(&values);
         if order == IdOrder::Ascending {
-            let groups = wide::group_by(device, &keys, values, aggregates, order);
+            let groups = wide::group_by(device, &keys, bytemuck::cast_slice::<_, V>(&values), aggregates, order);
             return Ok(match groups {
                 Ok(groups) => Found { places: as_places(&groups.keys)?, columns: Ok(groups) },
                 // In ascending order, a group's place is its key.
@@ -168,7 +168,9 @@ pub fn group_by<B: Runs<K::Rows>, K: Key, V: Number>(
         }
         let (unique, ids) = wide::factorize(device, &keys, order)?;
         let places = first_rows(unique.len(), &ids, &numbers)?;
-        match wide::aggregate(device, &ids, unique.len(), values, aggregates) {
+        let (ids, values) = (ColumnOf::Host(&ids), ColumnOf::Host(&values));
+        let groups = device.grouped_by_id::<V>(ids, unique.len(), values, aggregates);
+        match groups.and_then(|groups| groups.download(device)) {
             Ok(Groups { counts, sums, means, mins, maxs, .. }) => {
                 Ok(Found { places, columns: Ok(Groups { keys: unique, counts, sums, means, mins, maxs }) })
             }

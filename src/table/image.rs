@@ -36,9 +36,8 @@ impl<B: HashBackend, S: Scheme> Image<B, S> {
     /// A copy on another device.
     pub(super) fn moved<C: HashBackend>(&self, backend: &B, other: &C) -> Result<Image<C, S>> {
         let Image { plan, pairs, tombstones, .. } = *self;
-        let buffer = match backend.host() {
-            // Uploaded directly from host memory.
-            Some(_) => other.upload(backend.host_words(&self.buffer)?)?,
+        let buffer = match backend.words(&self.buffer) {
+            Some(words) => other.upload(words)?,
             None => other.upload(&backend.download(&self.buffer)?)?,
         };
         Ok(Image { plan, buffer, pairs, tombstones })

@@ -15,8 +15,7 @@ use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 use koel::backend::Relational;
-use koel::scheme::Key;
-use koel::{Any, Cpu, HashBackend, IdOrder, Runs, group};
+use koel::{Any, Cpu, HashBackend, IdOrder, group};
 use rayon::prelude::*;
 
 use crate::canonical::canonical;
@@ -121,8 +120,8 @@ pub(crate) fn with_hashes(device: &Any, keys: &Keys, order: IdOrder, nulls: Null
 pub fn distinct(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> Result<UInt32Array> {
     let (encoder, words) = Encoder::fit(device, keys, equality(nulls), hash_bits())?;
     let mut rows = match &words {
-        Words::Narrow(words) => distinct_rows(device, words)?,
-        Words::Wide(words) => distinct_rows(device, words)?,
+        Words::Narrow(words) => group::wide::distinct_rows(device, words)?,
+        Words::Wide(words) => group::wide::distinct_rows(device, words)?,
     };
     if let Some(dropped) = dropped(&encoder, &words, &rows) {
         rows.remove(dropped);
@@ -132,17 +131,6 @@ pub fn distinct(device: &Any, keys: &Keys, order: IdOrder, nulls: NullKeys) -> R
         IdOrder::Ascending => Ok(ascending(device, keys, groups)?.rows),
         _ => Ok(groups.rows),
     }
-}
-
-/// The first row of each distinct word, in ascending order.
-fn distinct_rows<K: Key>(device: &Any, words: &[K]) -> Result<Vec<u32>>
-where
-    Any: Runs<K::Rows>,
-{
-    Ok(match device.host() {
-        Some(cpu) => group::wide::distinct_rows(cpu, words)?,
-        None => first_rows(&group::wide::factorize(device, words, IdOrder::FirstSeen)?.1),
-    })
 }
 
 /// Whether nulls equal each other, if rows with a null are treated in this way.

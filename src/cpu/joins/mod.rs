@@ -41,7 +41,7 @@ const BOUNDS_AHEAD: usize = 32;
 const RUNS_AHEAD: usize = 16;
 
 /// An index of a right column of keys.
-pub(crate) struct Right<K: Key> {
+pub struct Right<K: Key> {
     first_occurrences: FirstOccurrences<K>,
     /// `None` if no key occurs twice.
     runs: Option<Runs>,

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::{device, duplicates, small};
+use crate::columns::first_seen::tests::{check, check_few};
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::group::FirstRows;
-use crate::group::first_seen::tests::{check, check_few};
 use crate::join::{ColumnIndex, JoinKind};
 use crate::opencl::BuildRoute;
 

@@ -276,7 +276,7 @@ pub(super) fn each_piece<K: Width, V: Send>(
     query: impl Fn(Queries<'_, K>, Answers<'_, V>) -> Result<()> + Sync,
 ) -> Result<()> {
     let absent = if all_fit(column.data_type(), to) { K::default() } else { absent_word(has)? };
-    let is_host = device.host().is_some();
+    let is_host = matches!(device, Any::Cpu(_));
     let rows = if is_host { CHUNK } else { QUERIES_PER_PIECE };
     let mut pieces = Vec::new();
     for chunk in column.chunks() {

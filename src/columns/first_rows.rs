@@ -1,6 +1,7 @@
 //! The first row of each key of a column, and lookups of other keys.
 
-use super::numbering::{first_positions, looked_up};
+use super::ColumnOf;
+use super::numbering::looked_up;
 use crate::backend::{BufferOf, DeviceBuffer, Runs};
 use crate::cpu::Cpu;
 use crate::cpu::first_occurrences::FirstOccurrences;
@@ -12,8 +13,8 @@ use crate::table::distinct::Positions;
 /// For each row of a column, the first row with the same key; for any other key, the first row that has it.
 ///
 /// Both depend only on the column, so they are the same on every device. Numbering, grouping and joining are based on
-/// them: [`factorize`](super::factorize) also assigns ids, and [`ColumnIndex`](crate::ColumnIndex) also finds all rows
-/// of a key.
+/// them: [`factorize`](crate::group::factorize) also assigns ids, and [`ColumnIndex`](crate::ColumnIndex) also finds
+/// all rows of a key.
 ///
 /// ```
 /// use koel::group::FirstRows;
@@ -30,7 +31,7 @@ use crate::table::distinct::Positions;
 ///
 /// On the CPU, if the range of the keys is at most 65,536 or four times the number of rows, keys are addressed
 /// directly. Otherwise, a table of the distinct keys is used, or a sort if an attacker chose the keys against its hash.
-/// On other devices, it is the table of [`factorize`](super::factorize).
+/// On other devices, it is the table of [`factorize`](crate::group::factorize).
 pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
     backend: B,
     strategy: Strategy<B, K>,
@@ -39,9 +40,8 @@ pub struct FirstRows<B: Runs<K::Rows>, K: Key = u32> {
 }
 
 enum Strategy<B: Runs<K::Rows>, K: Key> {
-    /// On the CPU that [`host`](crate::backend::HashBackend::host) of the backend returns. It is stored here too, so
-    /// that methods need not handle a backend without one.
-    Here(Cpu, FirstOccurrences<K>),
+    /// The data of a CPU, whose memory is that of the backend.
+    Host(Cpu, FirstOccurrences<K>),
     /// A table with `!row` for each key.
     Table(Positions<B, K>),
 }
@@ -57,16 +57,13 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     ///   27 bytes per row; or 8 or 12 per distinct key, after a sort that needs 24 to 32 (`u32`) or 40 to 56 (`u64`)
     ///   bytes per row.
     ///
-    /// On other devices: as [`factorize`](super::factorize).
+    /// On other devices: as [`factorize`](crate::group::factorize).
     ///
     /// # Errors
-    /// As [`unique`](super::unique).
+    /// As [`unique`](crate::group::unique).
     pub fn build(backend: &B, keys: &[K]) -> Result<Self> {
         Error::check_rows("rows", keys.len())?;
-        match backend.host() {
-            Some(cpu) => Self::here(backend, cpu, keys),
-            None => Self::by_table(backend, &backend.upload(keys)?),
-        }
+        backend.first_rows(ColumnOf::Host(keys))
     }
 
     /// [`build`](Self::build) from a buffer that is already on the device; nothing is transferred.
@@ -75,35 +72,18 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     /// As [`build`](Self::build), and [`Error::WrongDevice`].
     pub fn build_on(backend: &B, keys: &BufferOf<B, K>) -> Result<Self> {
         Error::check_rows("rows", keys.len())?;
-        match backend.host() {
-            Some(cpu) => Self::here(backend, cpu, backend.host_words(keys)?),
-            None => Self::by_table(backend, keys),
-        }
+        backend.first_rows(ColumnOf::Device(keys))
     }
 
-    fn here(backend: &B, cpu: &Cpu, keys: &[K]) -> Result<Self> {
-        let first_occurrences = cpu.first_occurrences(keys)?;
-        let rows = if first_occurrences.all_distinct() {
-            backend.iota(keys.len())?
-        } else {
-            backend.of_host(cpu.found_first_occurrences(&first_occurrences, keys)?)?
-        };
-        let distinct = first_occurrences.distinct();
-        let strategy = Strategy::Here(cpu.clone(), first_occurrences);
-        Ok(FirstRows { backend: backend.clone(), strategy, rows, distinct })
+    /// Those of a column on `cpu`, which is the CPU of `backend`.
+    pub(super) fn on_host(backend: &B, cpu: &Cpu, found: FirstOccurrences<K>, rows: B::Buffer<u32>) -> Self {
+        let distinct = found.distinct();
+        FirstRows { backend: backend.clone(), strategy: Strategy::Host(cpu.clone(), found), rows, distinct }
     }
 
-    fn by_table(backend: &B, keys: &B::Buffer<K>) -> Result<Self> {
-        let table = first_positions::<B, K>(backend, keys)?;
-        let (rows, _) = looked_up(backend, &table, keys)?;
-        let distinct = match table.least_duplicate {
-            None => keys.len(),
-            Some(_) => {
-                let bits = backend.mark(&rows, keys.len())?;
-                backend.select(&bits, true, &rows)?.len()
-            }
-        };
-        Ok(FirstRows { backend: backend.clone(), strategy: Strategy::Table(table), rows, distinct })
+    /// Those in a table of a column.
+    pub(super) fn by_table(backend: &B, table: Positions<B, K>, rows: B::Buffer<u32>, distinct: usize) -> Self {
+        FirstRows { backend: backend.clone(), strategy: Strategy::Table(table), rows, distinct }
     }
 
     /// The number of rows.
@@ -143,7 +123,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     pub fn find(&self, queries: &[K]) -> Result<Vec<u32>> {
         Error::check_rows("queries", queries.len())?;
         match &self.strategy {
-            Strategy::Here(cpu, first_occurrences) => {
+            Strategy::Host(cpu, first_occurrences) => {
                 let mut rows = memory::zeroed(queries.len())?;
                 cpu.find_first_occurrences(first_occurrences, queries, &mut rows)?;
                 Ok(rows)
@@ -159,8 +139,9 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
     pub fn find_on(&self, queries: &BufferOf<B, K>) -> Result<BufferOf<B, u32>> {
         Error::check_rows("queries", queries.len())?;
         match &self.strategy {
-            Strategy::Here(cpu, first_occurrences) => {
-                self.backend.of_host(cpu.found_first_occurrences(first_occurrences, self.backend.host_words(queries)?)?)
+            Strategy::Host(cpu, first_occurrences) => {
+                let queries = ColumnOf::<B, K>::Device(queries).words(&self.backend)?;
+                self.backend.of_host(cpu.found_first_occurrences(first_occurrences, queries)?)
             }
             Strategy::Table(table) => Ok(looked_up(&self.backend, table, queries)?.0),
         }
@@ -170,7 +151,7 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
 impl<B: Runs<K::Rows>, K: Key> std::fmt::Debug for FirstRows<B, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("FirstRows");
-        if let Strategy::Here(_, first_occurrences) = &self.strategy {
+        if let Strategy::Host(_, first_occurrences) = &self.strategy {
             shown.field("firsts", first_occurrences);
         }
         shown.field("rows", &self.rows).field("distinct", &self.distinct).finish()

@@ -7,7 +7,7 @@ use super::*;
 use crate::cpu::Cpu;
 use crate::error::Error;
 use crate::group::Aggregate;
-use crate::group::groups::{aggregated_by, of_row_numbers};
+use crate::group::{aggregated_by, of_row_numbers};
 
 /// Columns with few and many groups, which all have this number of rows.
 fn columns(len: usize) -> Vec<Vec<u64>> {

@@ -17,7 +17,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use super::numbering::{FirstSeen, Numbered, of_sorted, sorted};
+use super::numbering::{FirstSeen, Numbered, of_sorted};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, KeySlots, Relational, Runs, bitmap_words};
 use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
@@ -62,16 +62,16 @@ pub(crate) enum Strategy {
 
 /// The distinct keys of a column in order, by default that of first occurrence, and the groups of rows, with arbitrary
 /// numbers.
-pub(super) struct Grouping<B: HashBackend, K: Key> {
-    pub(super) unique: B::Buffer<K>,
+pub struct Grouping<B: HashBackend, K: Key> {
+    pub(crate) unique: B::Buffer<K>,
     /// The number of each row's group.
-    pub(super) ids: B::Buffer<u32>,
+    pub(crate) ids: B::Buffer<u32>,
     /// An upper bound of the numbers of groups, exclusive.
-    pub(super) groups: usize,
+    pub(crate) groups: usize,
     /// The number of each distinct key's group; `None` if groups are numbered in order.
-    pub(super) order: Option<B::Buffer<u32>>,
+    pub(crate) order: Option<B::Buffer<u32>>,
     /// The rows to which `ids` belong; `None` if these are all rows in their order.
-    pub(super) rows: Option<B::Buffer<u32>>,
+    pub(crate) rows: Option<B::Buffer<u32>>,
 }
 
 /// The distinct keys of a column in order of first appearance.
@@ -113,7 +113,7 @@ pub(super) fn distinct_ascending<B: Runs<K::Rows>, K: Key>(
 ) -> Result<Option<B::Buffer<K>>> {
     let Some(slots) = slots_for_ascending(backend, keys, |strategy| strategy)? else { return Ok(None) };
     let distinct = backend.select(&backend.mark(&slots.first_rows, keys.len())?, true, keys)?;
-    sorted(backend, &distinct).map(Some)
+    backend.sort(&distinct).map(Some)
 }
 
 fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
@@ -121,10 +121,6 @@ fn slots_for_ascending<B: Runs<K::Rows>, K: Key>(
     keys: &B::Buffer<K>,
     changed: impl Fn(Strategy) -> Strategy,
 ) -> Result<Option<KeySlots<B::Buffer<u32>>>> {
-    // The CPU sorts.
-    if backend.host().is_some() {
-        return Ok(None);
-    }
     match changed(Strategy::of(backend, keys)?) {
         Strategy::Slots(bits) if (1 << bits) <= keys.len() / ASCENDING_ROWS_PER_SLOT => backend.key_slots(keys, bits),
         _ => Ok(None),
@@ -315,7 +311,7 @@ impl<B: Runs<K::Rows>, K: Key> Grouping<B, K> {
 }
 
 /// The inverse of `order`: the id of each group's number.
-pub(super) fn ids_by_number<B: Relational>(
+pub(crate) fn ids_by_number<B: Relational>(
     backend: &B,
     order: &B::Buffer<u32>,
     groups: usize,

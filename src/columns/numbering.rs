@@ -1,80 +1,41 @@
-//! The distinct keys of a column by number, and the number of each row's key.
+//! The distinct keys of a column by number, and the number of each row's key: by a sort of all rows, or by a table of
+//! first positions.
 //!
 //! ```text
-//! FirstSeen    by slots of keys, a table or a sort (`first_seen.rs`)
-//! Ascending    (sorted, rows) = sort_pairs(keys, 0, 1, ..);   begins = heads(sorted)
-//!              unique = select(begins, sorted);   ranks(begins), scattered to `rows`, is the id of each row;
-//!              on a device by slots of keys, if there are many rows per key: then only the distinct keys are sorted
+//! sort     sorted = sort(keys);   begins = heads(sorted);   unique = select(begins, sorted);   ids = ranks(begins)
+//! table    key -> complement of its first position;   unique = select(mark(first positions), keys)
 //! ```
 //!
-//! On the CPU, FirstSeen does not build a canonical table, but first rows ([`FirstRows`](super::FirstRows)): the same
-//! ids, in less time.
-//!
-//! Neither order depends on where a table stores keys, so ids are the same on every device and with every seed.
+//! No order depends on where a table stores keys, so ids are the same on every device and with every seed.
 
-use super::first_seen::{self, Ids};
+use super::first_seen::Ids;
 use crate::backend::join_rows::NO_ROW;
-use crate::backend::{DeviceBuffer, HashBackend, Kernels, Relational, Runs, bitmap_words};
+use crate::backend::{DeviceBuffer, Kernels, Runs, bitmap_words};
 use crate::error::Result;
-use crate::group::IdOrder;
 use crate::scheme::Key;
 use crate::table::Pairs;
 use crate::table::distinct::{Positions, occupied, positions};
 
 /// The distinct keys of a column, and the number of each row's key among them.
-pub(crate) struct Numbered<B: Runs<K::Rows>, K: Key> {
-    pub(super) unique: B::Buffer<K>,
-    pub(super) ids: B::Buffer<u32>,
+pub struct Numbered<B: Runs<K::Rows>, K: Key> {
+    pub(crate) unique: B::Buffer<K>,
+    pub(crate) ids: B::Buffer<u32>,
 }
 
-/// The distinct keys of a column.
-pub(crate) fn distinct_keys<B: Runs<K::Rows>, K: Key>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    order: IdOrder,
-) -> Result<B::Buffer<K>> {
-    match order {
-        IdOrder::FirstSeen if let Some(cpu) = backend.host() => {
-            backend.of_host(cpu.first_seen(backend.host_words(keys)?)?)
-        }
-        IdOrder::FirstSeen => first_seen::distinct(backend, keys),
-        IdOrder::Ascending if let Some(distinct) = first_seen::distinct_ascending(backend, keys)? => Ok(distinct),
-        IdOrder::Ascending => {
-            let sorted = sorted(backend, keys)?;
-            let begins = backend.heads(&sorted)?;
-            backend.select(&begins, true, &sorted)
-        }
+impl<B: Runs<K::Rows>, K: Key> Numbered<B, K> {
+    /// Reads both columns to the host.
+    pub(crate) fn download(&self, backend: &B) -> Result<(Vec<K>, Vec<u32>)> {
+        Ok((backend.download(&self.unique)?, backend.download(&self.ids)?))
     }
 }
 
-/// The distinct keys of a column, and the number of each row's key.
-pub(super) fn numbered<B: Runs<K::Rows>, K: Key>(
-    backend: &B,
-    keys: &B::Buffer<K>,
-    order: IdOrder,
-) -> Result<Numbered<B, K>> {
-    match order {
-        IdOrder::FirstSeen if let Some(cpu) = backend.host() => {
-            let keys = backend.host_words(keys)?;
-            let mut ids = cpu.unwritten(keys.len())?;
-            let unique = cpu.write_numbered(keys, ids.words_mut()?)?;
-            Ok(Numbered { unique: backend.of_host(unique)?, ids: backend.of_host(ids)? })
-        }
-        IdOrder::FirstSeen => first_seen::numbered(backend, keys),
-        IdOrder::Ascending => first_seen::ascending_groups(backend, keys)?.numbered(backend),
-    }
+/// The distinct keys in ascending order, by a sort of all rows.
+pub(super) fn distinct_by_sort<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<B::Buffer<K>> {
+    let sorted = backend.sort(keys)?;
+    backend.select(&backend.heads(&sorted)?, true, &sorted)
 }
 
-/// The keys in ascending order, without values.
-pub(super) fn sorted<B: Relational, K: Key>(backend: &B, keys: &B::Buffer<K>) -> Result<B::Buffer<K>> {
-    // A device moves fewer bytes if the values, which are not used, are short.
-    if backend.host().is_some() {
-        return Ok(backend.sort_pairs(keys, keys)?.0);
-    }
-    Ok(backend.sort_pairs(keys, &backend.unwritten::<u32>(keys.len())?)?.0)
-}
-
-/// As [`numbered`], for a column in which equal keys are adjacent; keeps their order.
+/// The distinct keys in their order, and the number of each row's key, for a column in which equal keys are adjacent.
 pub(super) fn of_sorted<B: Runs<K::Rows>, K: Key>(backend: &B, sorted: &B::Buffer<K>) -> Result<Numbered<B, K>> {
     let begins = backend.heads(sorted)?;
     let unique = backend.select(&begins, true, sorted)?;

@@ -8,22 +8,22 @@
 //!             table: key -> complement of the number of its run; from here on as a `JoinIndex`
 //! ```
 //!
-//! A [`JoinIndex`](super::JoinIndex) sorts the keys, because its runs are in their order. The rows of a join do not
+//! A [`JoinIndex`](crate::JoinIndex) sorts the keys, because its runs are in their order. The rows of a join do not
 //! depend on it: distinct keys need no sort here. With duplicates, row numbers are sorted, which have fewer bits than
 //! most keys. This needs more memory than a `JoinIndex`, so it is for short columns.
 
-use super::rows::{Join, JoinRowsOn, Matches, without};
+use super::first_seen::{are_mostly_distinct, is_short};
+use super::numbering::{first_positions, looked_up};
 use crate::backend::join_rows::{JoinKind, NO_ROW};
 use crate::backend::{DeviceBuffer, HashBackend, Kernels, Runs};
 use crate::error::Result;
-use crate::group::first_seen::{are_mostly_distinct, is_short};
-use crate::group::numbering::{first_positions, looked_up};
+use crate::join::rows::{Join, JoinRowsOn, Matches, without};
 use crate::multi::{Grouped, Listing};
 use crate::scheme::Key;
 use crate::table::distinct::Positions;
 
 /// The rows of a right column by key.
-pub(super) struct ByTable<B: Runs<K::Rows>, K: Key> {
+pub struct ByTable<B: Runs<K::Rows>, K: Key> {
     /// Maps each key to the complement of its row or, if there are runs, of the number of its run.
     table: Positions<B, K>,
     /// `None` if all keys are distinct.
@@ -39,9 +39,9 @@ struct RowRuns<B: HashBackend> {
 }
 
 impl<B: Runs<K::Rows>, K: Key> ByTable<B, K> {
-    /// `None` if a [`JoinIndex`](super::JoinIndex) is preferable: for long columns with duplicates, and on devices that
+    /// `None` if a [`JoinIndex`](crate::JoinIndex) is preferable: for long columns with duplicates, and on devices that
     /// do not build tables.
-    pub(super) fn of(backend: &B, right: &B::Buffer<K>) -> Result<Option<Self>> {
+    pub(crate) fn of(backend: &B, right: &B::Buffer<K>) -> Result<Option<Self>> {
         let is_short = is_short(right);
         if backend.builder().is_some() || !is_short && !are_mostly_distinct(backend, right)? {
             return Ok(None);
@@ -56,17 +56,17 @@ impl<B: Runs<K::Rows>, K: Key> ByTable<B, K> {
     }
 
     /// The number of rows.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The number of distinct keys.
-    pub(super) fn keys_len(&self) -> usize {
+    pub(crate) fn keys_len(&self) -> usize {
         self.runs.as_ref().map_or(self.len, |runs| runs.starts.len() - 1)
     }
 
-    /// As [`JoinIndex::join_on`](super::JoinIndex::join_on).
-    pub(super) fn join<'a>(&'a self, backend: &'a B, left: &B::Buffer<K>, kind: JoinKind) -> Result<Join<'a, B>> {
+    /// As [`JoinIndex::join_on`](crate::JoinIndex::join_on).
+    pub(crate) fn join<'a>(&'a self, backend: &'a B, left: &B::Buffer<K>, kind: JoinKind) -> Result<Join<'a, B>> {
         let table = &self.table;
         if !kind.has_right() {
             let found = Kernels::<K::Rows>::contains(backend, &table.plan, &table.image, left)?;
