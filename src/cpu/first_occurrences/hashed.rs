@@ -49,6 +49,8 @@ const REACH: usize = 48;
 /// Up to this many keys get [`LINES_A_KEY`] lines each.
 const FEW: usize = 1 << 12;
 const LINES_A_KEY: usize = 4;
+/// The prefetch distance of lines behind homes, in keys.
+const AHEAD: usize = 16;
 /// Words of a line.
 const LINE: usize = 8;
 
@@ -116,14 +118,15 @@ impl Homes {
             }
             let Some(line) = lines.get(here) else { continue };
             going_on[count % CHUNK] = i as u16;
-            if at_home(i, key.into(), line) {
-                prefetch(lines, here + 1);
-                count += 1;
-            }
+            count += usize::from(at_home(i, key.into(), line));
         }
-        for &i in going_on.iter().take(count) {
-            let key = keys[usize::from(i)].into();
-            behind(usize::from(i), key, self.of(key) + 1);
+        let going_on = going_on.get(..count).unwrap_or_default();
+        let key_of = |i: u16| keys[usize::from(i)].into();
+        for (at, &i) in going_on.iter().enumerate() {
+            if let Some(&later) = going_on.get(at + AHEAD) {
+                prefetch(lines, self.of(key_of(later)) + 1);
+            }
+            behind(usize::from(i), key_of(i), self.of(key_of(i)) + 1);
         }
     }
 }

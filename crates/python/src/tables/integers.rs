@@ -19,7 +19,7 @@ use koel::device::AnyBuffer;
 #[cfg(feature = "opencl")]
 use koel::opencl::cuda::Cuda;
 use koel::scheme::{Key, Value};
-use koel::{Any, HashBackend as _, KeyType, ValueType};
+use koel::{Any, KeyType, ValueType};
 use koel_arrow::{Column, Keys};
 use numpy::{Element, PyArray1, PyArrayDescr};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
