@@ -2,7 +2,8 @@
 
 use super::ColumnOf;
 use super::numbering::looked_up;
-use crate::backend::{BufferOf, DeviceBuffer, Runs};
+use crate::backend::queries::set_flags;
+use crate::backend::{BufferOf, DeviceBuffer, Kernels, Runs};
 use crate::cpu::Cpu;
 use crate::cpu::first_occurrences::FirstOccurrences;
 use crate::error::{Error, Result};
@@ -24,6 +25,7 @@ use crate::table::distinct::Positions;
 /// assert_eq!(first.rows()?, [0, 1, 0, 3, 1]);
 /// assert_eq!(first.distinct_len(), 3);
 /// assert_eq!(first.find(&[20, 25, 30])?, [3, NO_ROW, 0]);
+/// assert_eq!(first.contains(&[20, 25, 30])?, [true, false, true]);
 /// # Ok::<(), koel::Error>(())
 /// ```
 ///
@@ -130,6 +132,24 @@ impl<B: Runs<K::Rows>, K: Key> FirstRows<B, K> {
             }
             Strategy::Table(_) => self.backend.download(&self.find_on(&self.backend.upload(queries)?)?),
         }
+    }
+
+    /// Whether the column has each of these keys. Cost: as [`find`](Self::find).
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn contains(&self, queries: &[K]) -> Result<Vec<bool>> {
+        Error::check_rows("queries", queries.len())?;
+        let mut found = memory::zeroed(queries.len())?;
+        match &self.strategy {
+            Strategy::Host(cpu, first_occurrences) => cpu.contains(first_occurrences, queries, &mut found)?,
+            Strategy::Table(table) => {
+                let queries = self.backend.upload(queries)?;
+                let bits = Kernels::<K::Rows>::contains(&self.backend, &table.plan, &table.image, &queries)?;
+                set_flags(&self.backend.download(&bits)?, &mut found);
+            }
+        }
+        Ok(found)
     }
 
     /// [`find`](Self::find) of queries on the device; nothing is transferred.

@@ -9,7 +9,7 @@
 //! only rows of the result are copied.
 
 use arrow_array::{BooleanArray, UInt32Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use koel::join::{ColumnJoin, JoinRows};
 use koel::scheme::Key;
 use koel::{Any, ColumnIndex, JoinKind, NO_ROW, Runs};
@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::kind::check_types;
 use crate::prepared::{Hashed, SavedIndex};
+use crate::probe::FirstKeys;
 
 /// The rows of a join, by number: each left row with each matching right row, ordered by left row, then by right row.
 /// In right and full joins, the right rows without a match follow.
@@ -179,17 +180,6 @@ impl RightKeys {
         }
     }
 
-    /// Returns for each left row whether its key is among the right keys.
-    ///
-    /// # Errors
-    /// As [`join`](Self::join).
-    pub fn mark(&self, left: &Keys) -> Result<BooleanArray> {
-        let rows = self.join(left, JoinKind::Semi)?;
-        let mut there = vec![false; left.len()];
-        rows.left.values().iter().for_each(|&row| there[row as usize] = true);
-        Ok(BooleanArray::new(BooleanBuffer::from(there), None))
-    }
-
     /// The words of left keys, which have the width of the index.
     pub(crate) fn words<K: Width>(&self, left: &Keys) -> Result<ScalarBuffer<K>> {
         check_types(left, &self.keys)?;
@@ -259,5 +249,5 @@ pub fn join(device: &Any, left: &Keys, right: &Keys, how: JoinKind, nulls: NullE
 /// As [`RightKeys::join`].
 pub fn is_in(device: &Any, left: &Keys, right: &Keys, nulls: NullEquality) -> Result<BooleanArray> {
     check_types(left, right)?;
-    RightKeys::new(device, right, nulls)?.mark(left)
+    Ok(BooleanArray::from(FirstKeys::new(device, right, nulls)?.contains(left)?))
 }

@@ -199,6 +199,19 @@ impl FirstKeys {
         })
     }
 
+    /// Whether the key of each left row is among the right keys.
+    ///
+    /// # Errors
+    /// As [`RightKeys::join`].
+    pub fn contains(&self, left: &Keys) -> Result<Vec<bool>> {
+        check_types(left, &self.keys)?;
+        Ok(match (&self.first, self.encoder.encode(left, &self.keys)?) {
+            (First::Narrow(first), Words::Narrow(words)) => first.contains(&words)?,
+            (First::Wide(first), Words::Wide(words)) => first.contains(&words)?,
+            _ => return Err(koel::Error::WrongIndex.into()),
+        })
+    }
+
     /// The first right row with the key of each right row. If nulls are not equal, all rows with a null are treated as
     /// equal here: each has the first row with a null.
     ///
@@ -277,6 +290,7 @@ mod tests {
             let first_occurrences = FirstKeys::new(&device, &keys(&right, is_text)?, NullEquality::NothingEquals)?;
             assert_eq!(first_occurrences.rows()?, [0, 1, 0, 3, 0, 1]);
             assert_eq!(first_occurrences.find(&left)?, [1, NO_ROW, 0, 3, 0, NO_ROW]);
+            assert_eq!(first_occurrences.contains(&left)?, [true, false, true, true, true, false]);
             let other = FirstKeys::new(&device, &keys(&[], is_text)?, NullEquality::NothingEquals)?;
             assert_eq!((other.rows()?, other.find(&left)?), (vec![], vec![NO_ROW; 6]));
         }

@@ -1,7 +1,7 @@
 //! Functions on key columns: distinct values, codes, membership, positions.
 
 use arrow_array::UInt32Array;
-use koel::{Aggregate, Any, IdOrder, NO_ROW, group};
+use koel::{Aggregate, Any, IdOrder, group};
 use koel_arrow::{FirstKeys, NullEquality, NullKeys, distinct, factorize as factorized, mapped};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 use crate::device::for_columns;
 use crate::error::Result;
 use crate::input::{GivenKeys, Nan, unify_types};
-use crate::output::{KeyRows, array, flags, found, numbers};
+use crate::output::{KeyRows, array, found, numbers};
 use crate::run::detached_on;
 use crate::tables::Index;
 
@@ -179,8 +179,7 @@ pub(crate) fn isin<'py>(
     let (left, right) = (given.keys()?, values.keys()?);
     let open = || for_columns(device, left.columns().iter().chain(right.columns()));
     let found = detached_on(py, open, |device, _| {
-        let rows = FirstKeys::new(&device, &right, NullEquality::NullEquals)?.find(&left)?;
-        Ok(flags(rows.len(), |i| rows[i] != NO_ROW))
+        Ok(FirstKeys::new(&device, &right, NullEquality::NullEquals)?.contains(&left)?)
     })?;
     Ok(array(py, found))
 }

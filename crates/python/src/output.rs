@@ -314,17 +314,12 @@ pub(crate) fn found(rows: &[u32]) -> Vec<i64> {
 /// Returns `is(row)` for each row.
 pub(crate) fn flags(rows: usize, is: impl Fn(usize) -> bool + Send + Sync) -> Vec<bool> {
     let mut flags = vec![false; rows];
-    set_flags(&mut flags, is);
-    flags
-}
-
-/// Sets each flag to `is(position)`.
-pub(crate) fn set_flags(flags: &mut [bool], is: impl Fn(usize) -> bool + Send + Sync) {
     flags.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, flags)| {
         for (flag, row) in flags.iter_mut().zip(chunk * CHUNK..) {
             *flag = is(row);
         }
     });
+    flags
 }
 
 /// A new NumPy array that is filled without the GIL before it is returned to Python. NumPy requests huge pages for long

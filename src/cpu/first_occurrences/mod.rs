@@ -40,6 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::lanes::at_best;
 use super::{CHUNK, Cpu, Memory};
+use crate::backend::join_rows::NO_ROW;
 use crate::error::Result;
 use crate::parallel::{each, fold};
 use crate::scheme::Key;
@@ -243,6 +244,26 @@ impl Cpu {
     ) -> Result<()> {
         self.ledger_of("find first rows", queries.len());
         self.run(|| first_occurrences.seek_all(queries, to))
+    }
+
+    /// Writes whether each query is a key of the column.
+    pub(crate) fn contains<K: Key>(
+        &self,
+        first_occurrences: &FirstOccurrences<K>,
+        queries: &[K],
+        to: &mut [bool],
+    ) -> Result<()> {
+        self.ledger_of("find first rows", queries.len());
+        self.run(|| {
+            each((queries, to), grain(queries.len()), |_, (queries, to)| {
+                let mut rows = [0; CHUNK];
+                for (queries, to) in queries.chunks(CHUNK).zip(to.chunks_mut(CHUNK)) {
+                    let rows = &mut rows[..queries.len()];
+                    first_occurrences.seek(queries, rows);
+                    to.iter_mut().zip(rows).for_each(|(to, row)| *to = *row != NO_ROW);
+                }
+            });
+        })
     }
 
     /// As [`find_first_occurrences`](Self::find_first_occurrences), in a new buffer.

@@ -14,8 +14,8 @@ use super::windows::{LeftBatch, Windows};
 use super::{Batches, Limit, Side, batch_of};
 use crate::encode::NullEquality;
 use crate::error::{Error, Result};
-use crate::join::RightKeys;
 use crate::keys::{Column, Keys};
+use crate::probe::FirstKeys;
 
 /// The parameters of [`is_in`](crate::is_in) for tables in batches.
 #[derive(Clone, Copy)]
@@ -74,12 +74,12 @@ impl IsIn<'_> {
             return Ok([windows.run(&key_side, self.limit, &[], &work, &mut take)?, windows.right_rows()]);
         }
         let keys = self.keys(&key_side, keys)?;
-        let index = RightKeys::new(self.device, &keys, self.nulls)?;
+        let index = FirstKeys::new(self.device, &keys, self.nulls)?;
         if self.device.info().kind != DeviceKind::Cpu {
             let (mut rows, bytes) = (0, limit.device_bytes());
             for batches in side.several(table, bytes, bytes) {
                 let batches = batches?;
-                let (marks, mut start) = (index.mark(&side.keys_of_all(&batches)?)?, 0);
+                let (marks, mut start) = (BooleanArray::from(index.contains(&side.keys_of_all(&batches)?)?), 0);
                 for batch in &batches {
                     take(marked(batch, marks.slice(start, batch.num_rows()))?)?;
                     start += batch.num_rows();
@@ -88,8 +88,9 @@ impl IsIn<'_> {
             }
             return Ok([rows, keys.len() as u64]);
         }
-        let work =
-            |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| emit(marked(batch, index.mark(&side.keys_of(batch)?)?)?);
+        let work = |batch: &RecordBatch, emit: Emit<'_, RecordBatch>| {
+            emit(marked(batch, index.contains(&side.keys_of(batch)?)?.into())?)
+        };
         let rows = in_order(&mut table.morsels, Ahead::of(self.limit)?, &work, &mut |batch, _| take(batch))?;
         Ok([rows, keys.len() as u64])
     }
