@@ -96,8 +96,12 @@ impl Homes {
 
     /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched.
     /// If `at_home` returns that the search of a key continues, calls `behind` with the next line.
+    ///
+    /// With `BRANCHES`, that line is prefetched at once. Without, it is prefetched [`AHEAD`] keys before `behind`, and
+    /// the loop does not branch on whether a search continues, which processors cannot predict. Lookups then take as
+    /// little as half the time. Insertions branch in any case.
     #[inline(always)]
-    fn each<K: Key, L>(
+    fn each<K: Key, L, const BRANCHES: bool>(
         self,
         lines: &[L],
         keys: &[K],
@@ -118,12 +122,18 @@ impl Homes {
             }
             let Some(line) = lines.get(here) else { continue };
             going_on[count % CHUNK] = i as u16;
-            count += usize::from(at_home(i, key.into(), line));
+            let goes_on = at_home(i, key.into(), line);
+            if !BRANCHES {
+                count += usize::from(goes_on);
+            } else if goes_on {
+                prefetch(lines, here + 1);
+                count += 1;
+            }
         }
         let going_on = going_on.get(..count).unwrap_or_default();
         let key_of = |i: u16| keys[usize::from(i)].into();
         for (at, &i) in going_on.iter().enumerate() {
-            if let Some(&later) = going_on.get(at + AHEAD) {
+            if !BRANCHES && let Some(&later) = going_on.get(at + AHEAD) {
                 prefetch(lines, self.of(key_of(later)) + 1);
             }
             behind(usize::from(i), key_of(i), self.of(key_of(i)) + 1);
@@ -182,7 +192,7 @@ impl<K: Key> Hashed<K> {
         for (queries, to) in queries.chunks(CHUNK).zip(to.chunks_mut(CHUNK)) {
             // Both closures write, one after the other.
             let to = std::cell::Cell::from_mut(to).as_slice_of_cells();
-            self.homes.each(
+            self.homes.each::<_, _, false>(
                 lines,
                 queries,
                 #[inline(always)]

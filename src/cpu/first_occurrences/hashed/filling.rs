@@ -35,7 +35,7 @@ impl Filling<'_> {
     #[inline(always)]
     pub(super) fn fill<K: Key>(&self, keys: &[K], first: u32) -> Option<usize> {
         let (new, mut new_behind, mut steps, mut fits) = (Cell::new(0), 0, 0, true);
-        self.homes.each(
+        self.homes.each::<_, _, true>(
             self.lines,
             keys,
             #[inline(always)]
