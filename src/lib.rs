@@ -53,8 +53,7 @@
 //! | [`JoinIndex`], [`fn@join`] | joins of two columns: pairs of row numbers, in the same order on every device |
 //! | [`ColumnIndex`] | joins with a right column in memory: faster to build, but cannot be saved |
 //! | [`Sharded`], [`Replicated`] | one table over several devices; a copy of a table on each device |
-//! | [`ShardedSet`], [`ShardedMulti`], [`ShardedIndex`] | sets, multivalue tables and joins over several devices |
-//! | [`sharded::group`] | distinct keys, inverse indices and aggregates over several devices |
+//! | [`ShardedSet`], [`ShardedMulti`] | sets and multivalue tables over several devices |
 //! | [`ShardedFile`], [`SpilledBuild`] | sharded tables larger than memory: looked up in a file, built into a file |
 //! | [`group`] | distinct keys, inverse indices, counts, sums, means, minima and maxima by key |
 //! | [`Cpu`], `OpenCl`, [`Any`], [`auto`], [`device`] | devices, by type, by name, or the best one |
@@ -125,10 +124,7 @@ pub use scheme::{
     Sequence, Signpost, SignpostOf, Sorted, SortedOf,
 };
 pub use set::{HashSet, SetBuilder};
-pub use sharded::{
-    Replicated, Sharded, ShardedBuilder, ShardedFile, ShardedIndex, ShardedMulti, ShardedSet, SpilledBuild,
-    WideJoinRows,
-};
+pub use sharded::{Replicated, Sharded, ShardedBuilder, ShardedFile, ShardedMulti, ShardedSet, SpilledBuild};
 pub use table::{Digest, Duplicates, HashTable, KeyType, TableBuilder, ValueType, random_seed};
 
 /// The examples of the README, compiled and run.

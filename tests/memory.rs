@@ -18,7 +18,7 @@ use koel::join::Matched;
 use koel::workload::Workload;
 use koel::{
     Aggregate, ColumnIndex, CompactingTable, Cpu, Cuckoo, Duplicates, Error, HashSet, HashTable, Horton, IdOrder,
-    JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, Sharded, group, sharded,
+    JoinIndex, JoinKind, Kind, MultiTable, Result, Scheme, Sharded, group,
 };
 
 /// The minimum size of the allocations that are refused.
@@ -287,13 +287,6 @@ fn columns_over_devices_survive_every_refusal() {
     let keys: Vec<u32> = Workload::new(PAIRS, 3).keys().into_iter().map(|key| key % 5000).collect();
     let values: Vec<u32> = (0..PAIRS).collect();
     for devices in [vec![cpu(2)], vec![cpu(1), cpu(2)]] {
-        for kind in [JoinKind::Full, JoinKind::Semi] {
-            let refused = sweep("join", || (), |()| sharded::join(&devices, &keys, &values, kind), |()| ());
-            assert!(refused > 0, "no allocation of a join was refused");
-        }
-        let (all, order) = (&Aggregate::ALL, IdOrder::FirstSeen);
-        sweep("groups", || (), |()| sharded::group::group_by(&devices, &keys, &values, all, order), |()| ());
-        sweep("ids", || (), |()| sharded::group::factorize(&devices, &keys, order), |()| ());
         let builder = Sharded::builder(Cuckoo::default(), 3);
         let table = builder.build(&devices, &values, &keys).expect("memory");
         let digest = |table: &Sharded<Cpu>| table.digest().expect("memory").to_string();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use koel::scheme::{FIRST_SALTED, Kind, Request, Scheme as _};
 use koel::{
-    AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable, Sharded, ShardedIndex,
-    ShardedMulti, ShardedSet,
+    AnyScheme, Bucketized, CompactingTable, HashSet, HashTable, JoinIndex, MultiTable, Sharded, ShardedMulti,
+    ShardedSet,
 };
 
 use crate::file::{Scratch, cpu};
@@ -97,8 +97,6 @@ fn of_structures_in_shards(scheme: &AnyScheme, seeds: &mut Vec<Named>) {
     let rows: Vec<u32> = (0..again.len() as u32).collect();
     let multi = ShardedMulti::builder(scheme.clone(), 3).build(&[cpu()], &again, &rows).expect("a table");
     seeds.push((name(scheme, "multi"), file(|to| multi.save(to.path()))));
-    let index = ShardedIndex::builder(scheme.clone(), 2).build(&[cpu()], &again).expect("an index");
-    seeds.push((name(scheme, "index"), file(|to| index.save(to.path()))));
 }
 
 /// A table whose keys fail every attempt before the salted ones: for each of them nine keys whose buckets are all among

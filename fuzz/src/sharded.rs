@@ -1,4 +1,4 @@
-//! `sharded`: the bytes are a file of a sharded table, set, multivalue table or join index.
+//! `sharded`: the bytes are a file of a sharded table, set or multivalue table.
 //!
 //! An opened table, on one device or on two, must equal the pairs it decodes to: lookups, digest, save and open,
 //! upsert, remove, compact, rebuild. A change is made in all shards or in none.
@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use koel::scheme::Value;
 use koel::table::{Contents, FileInfo, read_info};
-use koel::{
-    AnyScheme, Cpu, DeviceBuffer, Error, JoinKind, Scheme as _, Sharded, ShardedIndex, ShardedMulti, ShardedSet,
-};
+use koel::{AnyScheme, Cpu, DeviceBuffer, Error, Scheme as _, Sharded, ShardedMulti, ShardedSet};
 
 use crate::file::{Scratch, absent_keys, cpu, may_refuse, reseal};
 use crate::memory;
@@ -62,9 +60,6 @@ fn of_other_contents(info: &FileInfo, file: &Scratch) {
         (Contents::Multi, _) => {
             if let Some(table) = sound(ShardedMulti::<Cpu, AnyScheme, u64>::open(&devices, path)) {
                 check_lists(table);
-            }
-            if let Some(index) = sound(ShardedIndex::<Cpu, AnyScheme>::open(&devices, path)) {
-                check_index(&index);
             }
         }
         _ => {}
@@ -126,17 +121,6 @@ fn check_lists<V: Value>(mut table: ShardedMulti<Cpu, AnyScheme, V>) {
     let digest = table.save(saved.path()).expect("space for a small file");
     let again = ShardedMulti::<Cpu, AnyScheme, V>::open(&[cpu()], saved.path()).expect("a file that was just saved");
     assert_eq!(again.digest().expect("a digest"), digest);
-}
-
-fn check_index(index: &ShardedIndex<Cpu, AnyScheme>) {
-    let pairs = index.rows().to_pairs().expect("pairs of an audited index");
-    let mut right = vec![0; pairs.len()];
-    pairs.iter().for_each(|&(key, row)| right[row as usize] = key);
-    let left: Vec<u32> = right.iter().map(|key| key ^ 1).chain(right.iter().copied()).collect();
-    for kind in JoinKind::ALL {
-        let expected = koel::sharded::join(&[cpu()], &left, &right, kind).expect("a join");
-        assert_eq!(index.join(&left, kind).expect("a join"), expected, "{kind}");
-    }
 }
 
 fn opened(mut table: Table) {

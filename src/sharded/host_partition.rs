@@ -117,14 +117,6 @@ impl Partitioned {
         Ok(())
     }
 
-    /// Appends the row numbers of a shard to `to`; row 0 has the number `first`.
-    pub(super) fn append_rows(&self, shard: usize, first: u64, to: &mut Vec<u64>) -> Result<()> {
-        let rows = &self.rows[self.starts[shard]..self.starts[shard + 1]];
-        memory::reserve(to, rows.len())?;
-        append(to, rows.len(), COPIED_AT_ONCE, |i| first + u64::from(rows[i]));
-        Ok(())
-    }
-
     /// Splits a slice in the order of the shards into one piece per shard.
     pub(super) fn cut<'a, T>(&self, mut partitioned: &'a mut [T]) -> Vec<&'a mut [T]> {
         (0..self.starts.len() - 1)
@@ -220,9 +212,6 @@ mod tests {
             let mut words = vec![7; rows];
             partitioned.scatter_words(&all, &mut words);
             assert_eq!(words, numbers);
-            let mut places = Vec::new();
-            (0..shards).try_for_each(|shard| partitioned.append_rows(shard, 5, &mut places))?;
-            assert!(places.iter().map(|row| row - 5).eq(all.iter().map(|&row| row.into())));
             // Row i has a list of i % 3 elements, each i.
             let mut rest = &all[..];
             let lists: Vec<Retrieved> = (0..shards)

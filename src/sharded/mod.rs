@@ -1,25 +1,21 @@
-//! Hash tables in shards over several devices, where each shard is a separate table; joins and groups over several
-//! devices.
+//! Hash tables in shards over several devices, where each shard is a separate table.
 //!
 //! ```text
-//! host_partition.rs     partitions rows by shard on the host, and returns answers in the order of the rows
-//! exchange.rs           partitions rows by shard on the devices, and gathers the rows of each shard
-//! device_lookup.rs      partitions queries by shard on the devices, and returns the answers
-//! devices.rs            runs work on all devices at a time
-//! builder.rs            parameters, builds
-//! reading.rs            get, contains, pairs, digest, audit, stats
-//! change.rs             insert, upsert, remove, compact, rebuild: of all shards or of none
-//! file.rs               one file for all shards
-//! host_resident.rs      lookups in a file whose shards do not fit in memory together
-//! host.rs               lookups on devices that do not have enough memory for the shards
-//! spilled.rs            builds of more rows than fit in memory, into a file
-//! replicated.rs         the same table on each device
+//! host_partition.rs   partitions rows by shard on the host, and returns answers in the order of the rows
+//! exchange.rs         partitions rows by shard on the devices, and gathers the rows of each shard
+//! device_lookup.rs    partitions queries by shard on the devices, and returns the answers
+//! devices.rs          runs work on all devices at a time
+//! builder.rs          parameters, builds
+//! reading.rs          get, contains, pairs, digest, audit, stats
+//! change.rs           insert, upsert, remove, compact, rebuild: of all shards or of none
+//! file.rs             one file for all shards
+//! host_resident.rs    lookups in a file whose shards do not fit in memory together
+//! host.rs             lookups on devices that do not have enough memory for the shards
+//! spilled.rs          builds of more rows than fit in memory, into a file
+//! replicated.rs       the same table on each device
 //!
-//! set.rs                sets: tables in shards whose values are 0
-//! multi/                multivalue tables
-//! join.rs               indices of right columns, which are multivalue tables of row numbers, and joins
-//! join_by_left_rows.rs  joins in which each device has an index of all right rows
-//! group.rs              distinct keys, ids and aggregates of columns: by one device, or in pieces by key
+//! set.rs              sets: tables in shards whose values are 0
+//! multi/              multivalue tables
 //! ```
 //!
 //! ```text
@@ -41,12 +37,9 @@ mod device_lookup;
 mod devices;
 mod exchange;
 mod file;
-pub mod group;
 mod host;
 mod host_partition;
 mod host_resident;
-mod join;
-mod join_by_left_rows;
 mod multi;
 mod reading;
 mod replicated;
@@ -58,7 +51,6 @@ mod tests;
 pub use builder::ShardedBuilder;
 pub use host::ShardedHost;
 pub use host_resident::ShardedFile;
-pub use join::{NO_ROW, ShardedIndex, ShardedIndexBuilder, WideJoinRows, join};
 pub use multi::{ShardedMulti, ShardedMultiBuilder};
 pub use replicated::Replicated;
 pub use set::{ShardedSet, ShardedSetBuilder};
@@ -68,21 +60,9 @@ use std::fmt;
 
 use crate::backend::{HashBackend, Runs};
 use crate::cpu::Cpu;
-use crate::file::MOST_SHARDS;
 use crate::scheme::shard::ShardOf;
 use crate::scheme::{Cuckoo, Scheme};
 use crate::table::{HashTable, KeyType, ValueType};
-
-/// Rows of a piece of a column that is partitioned but not built into a table: few enough for a device, and for row
-/// numbers of 32 bits.
-const ROWS_OF_A_PIECE: usize = if cfg!(test) { 1 << 12 } else { 1 << 27 };
-
-/// The number of pieces to partition `rows` rows into, for this number of devices; each device gets the same number.
-fn pieces_of(devices: usize, rows: usize) -> usize {
-    let devices = devices.clamp(1, MOST_SHARDS);
-    let of_each = rows.div_ceil(devices.saturating_mul(ROWS_OF_A_PIECE)).max(1);
-    devices * of_each.min(MOST_SHARDS / devices)
-}
 
 /// A hash table in shards, on one device or several; created by [`Sharded::builder`].
 ///

@@ -6,7 +6,6 @@
 //!                 during the build (`build`) or before it (`build partitioned`)
 //! in shards       lookups in that table; partitioning the queries is included
 //! host-resident   lookups in a table in the host's memory, whose shards are moved to the devices
-//! groups, join    columns of the host, keys with four rows each, up to 2^26 rows
 //! ```
 //!
 //! All times are wall time, from and to host memory, and all answers are checked. With `--pieces`, tables of (u64, u64)
@@ -18,8 +17,7 @@ use std::time::Duration;
 use koel::backend::{HashBackend, bitmap_words};
 use koel::device::Any;
 use koel::scheme::hash::{MixKeys64, mix_64};
-use koel::sharded::{self, group};
-use koel::{Aggregate, Bucketized, Cpu, Digest, HashTable, IdOrder, JoinKind, Replicated, Sharded};
+use koel::{Bucketized, Cpu, Digest, HashTable, Replicated, Sharded};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,10 +33,6 @@ const SHARDS: usize = 4;
 const PAIRS_OF_A_PIECE: u64 = 1 << 27;
 /// Keys that a thread generates at a time for such a table.
 const KEYS_AT_ONCE: u64 = 1 << 18;
-/// The maximum number of rows that are grouped and joined: the host computes the expected results, which takes long.
-const MOST_ROWS: u64 = 1 << 26;
-/// Rows per key, for groups and joins.
-const ROWS: u64 = 4;
 
 struct Row {
     what: &'static str,
@@ -215,9 +209,6 @@ impl Case<'_> {
             Ok(time)
         })?);
         drop((here, columns));
-        if n <= MOST_ROWS {
-            rows.extend(self.columns(progress)?);
-        }
         Ok(rows)
     }
 
@@ -252,35 +243,6 @@ impl Case<'_> {
                 false => Err(wrong("build partitioned", "another digest".into())),
             }
         })
-    }
-
-    /// Groups and joins.
-    fn columns(&self, progress: &Progress) -> Result<Vec<Row>> {
-        progress.say("groups and joins of columns");
-        let (n, distinct) = (self.n, (self.n / ROWS).max(1));
-        let column: Vec<u32> = (0..n).into_par_iter().map(|row| key(row * 7919 % distinct)).collect();
-        let values: Vec<u32> = (0..n).into_par_iter().map(|row| row as u32 & 0xffff).collect();
-        let one = &self.devices[..1];
-        let wanted = &Aggregate::ALL;
-        let right: Vec<u32> = (0..distinct).into_par_iter().map(key).collect();
-        let groups = koel::group::group_by(&one[0], &column, &values, wanted, IdOrder::FirstSeen)?;
-        let rows = koel::join(&one[0], &column, &right, JoinKind::Inner)?;
-        let same = |what, is_same| if is_same { Ok(()) } else { Err(wrong(what, "not those of one device".into())) };
-        let grouped = self.timed("group_by", n, || {
-            let (found, time) =
-                wall(|| Ok(group::group_by(self.devices, &column, &values, wanted, IdOrder::FirstSeen)?))?;
-            same("group_by", found == groups)?;
-            Ok(time)
-        })?;
-        let joined = self.timed("join", n, || {
-            let (found, time) = wall(|| Ok(sharded::join(self.devices, &column, &right, JoinKind::Inner)?))?;
-            let is_same = |wide: &[u64], narrow: &[u32]| {
-                wide.par_iter().eq(narrow.par_iter().map(|&row| u64::from(row)).collect::<Vec<_>>().par_iter())
-            };
-            same("join", is_same(&found.left, &rows.left) && is_same(&found.right, &rows.right))?;
-            Ok(time)
-        })?;
-        Ok(vec![grouped, joined])
     }
 }
 

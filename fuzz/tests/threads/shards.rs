@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use koel::backend::Runs;
-use koel::scheme::{BucketizedOf, CuckooOf, Key, Scheme, SignpostOf};
+use koel::scheme::{BucketizedOf, CuckooOf, Scheme, SignpostOf};
 use koel::{
-    Aggregate, Bucketized, Cpu, CuckooSet, Duplicates, HashTable, IdOrder, JoinKind, NO_ROW, Replicated, Sharded,
-    ShardedFile, ShardedIndex, ShardedMulti, ShardedSet, group, join, sharded,
+    Bucketized, Cpu, CuckooSet, Duplicates, HashTable, Replicated, Sharded, ShardedFile, ShardedMulti, ShardedSet,
 };
 
 use crate::{ROWS, Temporary, column, columns, inside, new_cpu, pairs};
@@ -130,65 +129,4 @@ fn multi_bucketized_u64_u64() {
         let opened = ShardedMulti::<Cpu, BucketizedOf<u64, u32>, u64>::open(&devices, &path).expect("opened");
         assert_eq!(opened.digest().expect("a digest"), digest);
     });
-}
-
-/// Compares the rows of joins on one device with those of joins on two devices: by left rows, and by a sharded index.
-fn joins<K: Key>()
-where
-    Cpu: Runs<K::Rows>,
-{
-    let devices = devices();
-    let (left, right) = (column::<K>(ROWS, ROWS / 3, 1), column::<K>(ROWS, ROWS / 2, 2));
-    let index = ShardedIndex::builder(K::Rows::default(), SHARDS).build(&devices, &right).expect("an index");
-    index.audit().expect("a sound index");
-    for kind in [JoinKind::Inner, JoinKind::Full, JoinKind::Semi] {
-        let rows = join::wide::join(&devices[0], &left, &right, kind).expect("rows");
-        let wide = |row: u32| if row == NO_ROW { sharded::NO_ROW } else { row.into() };
-        let expected: [Vec<u64>; 2] = [rows.left, rows.right].map(|rows| rows.into_iter().map(wide).collect());
-        let all = index.join(&left, kind).expect("rows");
-        assert_eq!([all.left, all.right], expected, "{kind}");
-        // One device that shares the host's memory joins by left rows; two devices join by a sharded index.
-        for devices in [&devices[..1], &devices] {
-            let all = sharded::join(devices, &left, &right, kind).expect("rows");
-            assert_eq!([all.left, all.right], expected, "{kind}, {} devices", devices.len());
-        }
-    }
-}
-
-#[test]
-fn joins_u32() {
-    inside(joins::<u32>);
-}
-
-#[test]
-fn joins_u64() {
-    inside(joins::<u64>);
-}
-
-/// The groups of two devices equal those of one device, with sums of doubles that are equal bit for bit.
-fn groups<K: Key>()
-where
-    Cpu: Runs<K::Rows>,
-{
-    let (devices, keys) = (devices(), column::<K>(ROWS, ROWS / 3, 1));
-    let values: Vec<f64> = (0..ROWS).map(|row| row as f64 * 0.1 - 500.0).collect();
-    for order in IdOrder::ALL {
-        let one = &devices[0];
-        let unique = sharded::group::unique(&devices, &keys, order).expect("keys");
-        assert_eq!(unique, group::wide::unique(one, &keys, order).expect("keys"));
-        let ids = sharded::group::factorize(&devices, &keys, order).expect("ids");
-        assert_eq!(ids, group::wide::factorize(one, &keys, order).expect("ids"));
-        let groups = sharded::group::group_by(&devices, &keys, &values, &Aggregate::ALL, order).expect("groups");
-        assert_eq!(groups, group::wide::group_by(one, &keys, &values, &Aggregate::ALL, order).expect("groups"));
-    }
-}
-
-#[test]
-fn groups_u32() {
-    inside(groups::<u32>);
-}
-
-#[test]
-fn groups_u64() {
-    inside(groups::<u64>);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::backend::Piece;
 use crate::scheme::{Bucketized, Signpost};
-use crate::{Any, Cpu, Duplicates, Sharded, ShardedMulti, ShardedSet, sharded};
+use crate::{Any, Cpu, Duplicates, Sharded, ShardedMulti, ShardedSet};
 
 /// The CPU, the device, and the device again in a separate context.
 fn devices() -> Result<Option<[Any; 3]>> {
@@ -60,12 +60,11 @@ fn wide_signposts_in_shards_are_alike_on_every_device() -> Result<()> {
 }
 
 #[test]
-fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Result<()> {
+fn sets_and_lists_over_cpu_and_devices_are_those_of_cpus() -> Result<()> {
     let Some([cpu, one, two]) = devices()? else { return Ok(()) };
     let len = if small() { 400 } else { 12_000 };
     let column = |seed: u64| noise(seed, len).into_iter().map(|word| u64::from(word % 3000) << 31).collect();
     let (keys, others): (Vec<u64>, Vec<u64>) = (column(1), column(2));
-    let values: Vec<f64> = noise(3, len).into_iter().map(|word| f64::from(word) * 1e-3).collect();
     let alone = std::slice::from_ref(&cpu);
     let (of_set, of_lists) = (
         ShardedSet::builder(Bucketized::canonical(8).of::<u64, ()>(), 3),
@@ -80,51 +79,6 @@ fn sets_lists_joins_and_groups_over_cpu_and_devices_are_those_of_cpus() -> Resul
         let mut mixed = of_lists.build(&devices, &keys[..len / 2], &others[..len / 2])?;
         mixed.insert(&keys[len / 2..], &others[len / 2..])?;
         assert_eq!((mixed.digest()?, mixed.retrieve(&others)?), (lists.digest()?, lists.retrieve(&others)?));
-        for kind in crate::JoinKind::ALL {
-            assert_eq!(sharded::join(&devices, &others, &keys, kind)?, sharded::join(alone, &others, &keys, kind)?);
-            // With an index on each device.
-            let few = &keys[..keys.len().min(300)];
-            let (found, one) =
-                (sharded::join(&devices[..2], &others, few, kind)?, crate::join::wide::join(&cpu, &others, few, kind)?);
-            let wide = |row: &u32| if *row == crate::NO_ROW { sharded::NO_ROW } else { u64::from(*row) };
-            assert!(one.left.iter().map(wide).eq(found.left) && one.right.iter().map(wide).eq(found.right), "{kind}");
-        }
-        for order in crate::IdOrder::ALL {
-            assert_eq!(
-                sharded::group::factorize(&devices, &keys, order)?,
-                sharded::group::factorize(alone, &keys, order)?
-            );
-            let wanted = &crate::Aggregate::ALL;
-            assert_eq!(
-                sharded::group::group_by(&devices, &keys, &values, wanted, order)?,
-                crate::group::wide::group_by(&cpu, &keys, &values, wanted, order)?
-            );
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn groups_of_devices_behind_buses_are_those_of_one() -> Result<()> {
-    let (Some(devices), Some([cpu, ..])) = (behind_buses()?, devices()?) else { return Ok(()) };
-    // As many rows as the first device processes alone, and more.
-    for (len, is_alone) in [(400, true), (if small() { 4_100 } else { 9_000 }, false)] {
-        let keys: Vec<u32> = noise(1, len).into_iter().map(|word| word % 500).collect();
-        let values: Vec<f64> = noise(3, len).into_iter().map(|word| f64::from(word) * 1e-3).collect();
-        for order in crate::IdOrder::ALL {
-            let wanted = &crate::Aggregate::ALL;
-            devices[1].ledger().take();
-            assert_eq!(
-                sharded::group::group_by(&devices, &keys, &values, wanted, order)?,
-                crate::group::wide::group_by(&cpu, &keys, &values, wanted, order)?
-            );
-            assert_eq!(devices[1].ledger().take().is_empty(), is_alone, "{len} rows");
-            let (found, one) = (
-                sharded::group::factorize(&devices, &keys, order)?,
-                crate::group::wide::factorize(&cpu, &keys, order)?,
-            );
-            assert_eq!((sharded::group::unique(&devices, &keys, order)?, found), (one.0.clone(), one));
-        }
     }
     Ok(())
 }

@@ -5,13 +5,10 @@ use super::super::host_partition::{MOST_ROWS, Partitioned};
 use super::super::reading::of_shard;
 use super::ShardedMulti;
 use crate::backend::Runs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::multi::{MultiTable, Retrieved, len_at_once};
 use crate::scheme::{Scheme, Value};
-
-/// Queries whose values are counted at a time.
-const QUERIES: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// Returns all values of all queries, in the order of the queries, the values of a query in the order of the input;
@@ -21,8 +18,8 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// more to their destination: memory holds all values of 2^24 queries twice.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for 2^32 or more values, for which [`retrieve_pieces`](Self::retrieve_pieces) exists;
-    /// [`Error::OutOfMemory`] or what a device reports.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for 2^32 or more values; query fewer keys at a time.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
     pub fn retrieve(&self, queries: &[S::Key]) -> Result<Retrieved<V>> {
         let mut all = Retrieved { offsets: memory::reserved(queries.len().saturating_add(1))?, values: Vec::new() };
         all.offsets.push(0);
@@ -48,43 +45,6 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
             partitioned.scatter_lists(&lists, &all.offsets[before..], &mut all.values[start..]);
         }
         Ok(all)
-    }
-
-    /// As [`retrieve`](Self::retrieve), for totals that do not fit in memory: calls `take` with the number of the first
-    /// query of a piece, and the values of its queries. A piece has at least one query, and otherwise at most `values`
-    /// values; all values of a query are in one piece. Cost: each query is looked up twice.
-    ///
-    /// ```
-    /// use koel::{Cpu, Cuckoo, ShardedMulti};
-    /// let table = ShardedMulti::builder(Cuckoo::default(), 2).build(&[Cpu::new()], &[5, 9, 5], &[1, 2, 3])?;
-    /// let mut pieces = Vec::new();
-    /// table.retrieve_pieces(&[9, 7, 5], 2, |first, found| {
-    ///     pieces.push((first, found.values));
-    ///     Ok::<_, koel::Error>(())
-    /// })?;
-    /// assert_eq!(pieces, [(0, vec![2]), (2, vec![1, 3])]);
-    /// # Ok::<(), koel::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`retrieve`](Self::retrieve), if one query has 2^32 or more values; and those of `take`, after which the call
-    /// stops.
-    pub fn retrieve_pieces<E: From<Error>>(
-        &self,
-        queries: &[S::Key],
-        values: u64,
-        mut take: impl FnMut(usize, Retrieved<V>) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        for (number, queries) in queries.chunks(QUERIES).enumerate() {
-            let counts = self.count(queries)?;
-            let mut start = 0;
-            while start < queries.len() {
-                let end = start + queries_of_a_piece(&counts[start..], values);
-                take(number * QUERIES + start, self.retrieve(&queries[start..end])?)?;
-                start = end;
-            }
-        }
-        Ok(())
     }
 
     /// Returns the number of values of each query; 0 for a miss. Cost and errors as
@@ -120,7 +80,7 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     /// order does not depend on the devices.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] or what a device reports.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) or what a device reports.
     pub fn to_pairs(&self) -> Result<Vec<(S::Key, V)>> {
         let pairs = self.of_each(&|_, table| table.to_pairs())?;
         let mut all = memory::reserved(pairs.iter().map(Vec::len).sum())?;
@@ -145,14 +105,4 @@ impl<B: Runs<S>, S: Scheme<Value = u32>, V: Value> ShardedMulti<B, S, V> {
     ) -> Result<Vec<R>> {
         map_shards(self.devices, self.tables.len(), &|shard| work(shard, &self.tables[shard]))
     }
-}
-
-/// The number of leading queries, at least one, that have at most `most` values together.
-fn queries_of_a_piece(counts: &[u32], most: u64) -> usize {
-    let mut sum = 0;
-    let fits = |count: &&u32| {
-        sum += u64::from(**count);
-        sum <= most
-    };
-    counts.iter().take_while(fits).count().max(1)
 }

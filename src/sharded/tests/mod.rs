@@ -13,8 +13,6 @@ use crate::table::{Buckets, Contents, Duplicates, HashTable, KeyType, Stats, rea
 
 mod device_lookup;
 mod exchange;
-mod groups;
-mod joins;
 mod structures;
 
 fn cpus() -> Vec<Vec<Cpu>> {

@@ -16,12 +16,12 @@ fn each_number_of_devices_is_measured() {
         for what in ["lookups", "lookups in shards", "lookups, host-resident"] {
             assert_eq!(count(what, 5000, devices), 1, "{what} on {devices}");
         }
-        for what in ["build", "build partitioned", "group_by", "join"] {
+        for what in ["build", "build partitioned"] {
             assert_eq!(count(what, 3000, devices), 1, "{what} on {devices}");
         }
     }
     assert_eq!(count("build one table", 3000, 1), 1);
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 11);
 }
 
 #[test]
