@@ -1,7 +1,7 @@
 //! `koel verify`: checks that every device of this machine builds the right tables and returns the right answers.
 //!
 //! ```text
-//! map/       plain tables, for every scheme, kind and data set; with `--shards`, sharded ones (`map/shards.rs`):
+//! map/       plain tables, for every scheme, kind and data set:
 //!   reference    (canonical) the scheme's arithmetic, one key and one attempt at a time, on one host thread
 //!   each device  uploads the data and builds; audits; compares the answers to every key and to as many misses;
 //!                downloads the image: its plan and bytes equal the reference's, its digest that of every other device
@@ -46,12 +46,6 @@ results on the device that built the table and on every other device it is moved
 to. The data are random keys (with 0 and 4294967295), and the 16-mers of the
 lambda phage genome. The exit code is 1 if anything differs.
 
-With --shards, maps, sets and multivalue tables in P shards are verified
-instead: on each device, and on all of them together, with one digest and
-correct results. With --memory, maps are also built in pieces, as by `koel build
---memory`, in a file that is queried in place; the digest must be that of the
-tables in memory.
-
 With --table, the other structures: sets, compacting and multivalue tables,
 joins, and aggregates of groups. Their data are rows with duplicate keys (groups
 of 1 to 1,025 and random ones), half of all rows with one key, and distinct
@@ -65,8 +59,6 @@ Examples:
   koel verify --table multi,join --scheme cuckoo --n 1M
   koel verify --n 16M --device opencl:0
   koel verify --kind canonical --functions 3 --load 0.9
-  koel verify --shards 16 --table map,set,multi --device cpu,opencl:0
-  koel verify --shards 64 --memory 100M
   koel verify --json > verify.json
   koel verify --table all --report koel-report.json
                     a file to send if a device is new or wrong";
@@ -92,17 +84,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TABLES", value_delimiter = ',', default_value = "map", help_heading = "Table")]
     #[arg(hide_possible_values = true)]
     table: Vec<Which>,
-    /// Verify tables in P shards, 1 to 4096
-    ///
-    /// Maps, sets and multivalue tables, on each device and on all of them together.
-    #[arg(long, value_name = "P", value_parser = options::shards(), help_heading = "Table")]
-    shards: Option<usize>,
-    /// Also build maps under a memory limit, e.g. 100M
-    ///
-    /// As 100M or 4G. Maps in shards (--shards) are also built in pieces that fit in this much memory, in a file, and
-    /// queried there.
-    #[arg(long, value_name = "BYTES", value_parser = options::memory, requires = "shards", help_heading = "Table")]
-    memory: Option<u64>,
     #[command(flatten)]
     schemes: SchemeList,
     #[command(flatten)]
@@ -149,8 +130,6 @@ enum Which {
 struct Run<'a> {
     wanted: &'a [Wanted],
     devices: &'a [Device],
-    shards: Option<usize>,
-    memory: Option<u64>,
     size: &'a SizeOptions,
     seed: u64,
     progress: &'a Progress,
@@ -170,8 +149,6 @@ struct Findings {
     pairs: Option<u32>,
     /// The number of rows of the other structures, if the user set it.
     rows_of_tables: Option<u32>,
-    /// The number of shards, if tables are sharded.
-    shards: Option<usize>,
     seed: u64,
     rows: Vec<Row>,
     /// Tables that cannot hold the data, and why.
@@ -185,10 +162,6 @@ struct Findings {
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
     args.size.check()?;
-    let in_shards = [Which::Map, Which::Set, Which::Multi];
-    if args.shards.is_some() && !args.table.iter().all(|table| in_shards.contains(table)) {
-        return Err(Failure::Input("--shards is for --table map, set and multi: omit the other tables".into()));
-    }
     if let Some(path) = args.report.as_deref() {
         // Checked before the work begins.
         files::check(&[], &[("stdout", None), ("--report", Some(path))])?;
@@ -206,10 +179,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let tables: Vec<_> = tables::Table::ALL.into_iter().filter(|&(_, which)| requested(which)).collect();
     let progress = Progress::steps(0);
     progress.say("compiling kernels");
-    let Args { shards, memory, ref size, seed, .. } = *args;
-    let lines = report::Lines::new(&devices, shards.is_some(), args.json);
-    let run =
-        Run { wanted: &wanted, devices: &devices, shards, memory, size, seed, progress: &progress, lines: &lines };
+    let Args { ref size, seed, .. } = *args;
+    let lines = report::Lines::new(&devices, args.json);
+    let run = Run { wanted: &wanted, devices: &devices, size, seed, progress: &progress, lines: &lines };
     let maps = if requested(Which::Map) { map::steps(&run) } else { 0 };
     let others = tables.iter().map(|&(table, _)| tables::steps(table, &run)).sum::<usize>();
     progress.expect(maps + others);
@@ -228,8 +200,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let refused = refused_devices();
     let pairs = requested(Which::Map).then(|| args.n.unwrap_or(DEFAULT_PAIRS));
     let rows_of_tables = (!tables.is_empty()).then(|| args.n.unwrap_or(DEFAULT_ROWS));
-    let findings =
-        Findings { pairs, rows_of_tables, shards, seed, rows, left_out, devices, refused, opencl: opencl_status() };
+    let findings = Findings { pairs, rows_of_tables, seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed = lines.finish(&findings);
     // What could not be printed is still in the report, and vice versa.
@@ -239,11 +210,6 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
         (Err(failure), Verdict::Fine) => Err(failure),
         (_, verdict) => Ok(verdict),
     }
-}
-
-/// The sets of devices that share a sharded table: each device alone, then all of them if there are several.
-fn shared_by(devices: &[Device]) -> impl Iterator<Item = &[Device]> {
-    devices.chunks(1).chain((devices.len() > 1).then_some(devices))
 }
 
 fn refused_devices() -> Vec<String> {

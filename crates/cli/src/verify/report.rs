@@ -56,13 +56,11 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Creates the output for these devices; prints nothing if all findings are printed as JSON at the end.
-    pub(super) fn new(devices: &[Device], are_shared: bool, is_json: bool) -> Lines {
+    pub(super) fn new(devices: &[Device], is_json: bool) -> Lines {
         let names = devices.iter().map(|device| device.info().id.len());
-        // If devices share a table, one cell contains all their names.
-        let device = if are_shared { names.map(|length| length + 1).sum() } else { names.max().unwrap_or(0) };
         Lines {
             is_json,
-            device: device.max("reference".len()),
+            device: names.max().unwrap_or(0).max("reference".len()),
             has_begun: Cell::new(false),
             failed: RefCell::new(None),
         }
@@ -153,8 +151,7 @@ fn text(findings: &Findings) -> String {
 fn uncompared(findings: &Findings) -> bool {
     let alone = findings.devices.len() == 1;
     // Joins and groups are compared row by row.
-    let is_image =
-        |row: &Row| row.digest.is_some() && ["set", "compact", "multi", "shards", "file"].contains(&row.table);
+    let is_image = |row: &Row| row.digest.is_some() && ["set", "compact", "multi"].contains(&row.table);
     alone && findings.rows.iter().any(|row| row.no_reference.is_some() || is_image(row))
 }
 
@@ -207,7 +204,7 @@ fn json(findings: &Findings) -> Value {
     let (all, failed) = checks(findings);
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "ok": failed == 0, "checks": all, "failed": failed,
-        "n": findings.pairs, "rows_of_tables": findings.rows_of_tables, "shards": findings.shards, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
+        "n": findings.pairs, "rows_of_tables": findings.rows_of_tables, "seed": findings.seed, "devices": devices.collect::<Vec<_>>(),
         "left_out": findings.left_out, "refused": findings.refused, "opencl": findings.opencl, "rows": rows.collect::<Vec<_>>(),
     })
 }

@@ -17,7 +17,7 @@ pub(super) struct Problem {
 /// The findings on one device.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// `map`, `shards` for sharded tables, `set`, ..
+    /// `map`, `set`, ..
     pub(super) table: &'static str,
     pub(super) scheme: &'static str,
     pub(super) kind: Kind,

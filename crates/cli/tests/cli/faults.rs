@@ -170,14 +170,3 @@ fn devices_with_bad_atomics_are_refused() {
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     assert!(stdout(&output).contains("not used: opencl:0"), "{}", stdout(&output));
 }
-
-#[test]
-fn shards_on_a_faulty_device_are_detected() {
-    for fault in ["cpu:hash", "cpu:stale", "cpu:drop"] {
-        for tables in ["--kind canonical", "--table set,multi"] {
-            let verify = format!("verify --shards 4 --n 3000 --scheme bucketized {tables} --device cpu --json");
-            let output = koel(&verify, Some(fault));
-            assert_eq!(output.status.code(), Some(1), "{fault}: {}", stdout(&output));
-        }
-    }
-}

@@ -330,57 +330,6 @@ fn damaged_shards_are_refused() {
 }
 
 #[test]
-fn verify_builds_shards_on_each_device_and_on_all() {
-    let folder = Folder::new();
-    let mut expected = devices();
-    if expected.len() > 1 {
-        expected.push(expected.join(","));
-    }
-    let found = folder.json("verify --shards 5 --n 1000 --json");
-    assert_eq!((found["ok"].as_bool(), found["shards"].as_u64()), (Some(true), Some(5)), "{found}");
-    let rows = found["rows"].as_array().unwrap();
-    for (of_table, expected) in rows.chunks(expected.len()).flat_map(|rows| rows.iter().zip(&expected)) {
-        assert_eq!(
-            (of_table["table"].as_str(), of_table["device"].as_str()),
-            (Some("shards"), Some(expected.as_str()))
-        );
-        assert_eq!(of_table["digest"].is_string(), of_table["kind"] == "canonical", "{of_table}");
-    }
-    for name in koel::AnyScheme::NAMES {
-        assert!(rows.iter().any(|row| row["scheme"] == *name), "{name}");
-    }
-    assert!(rows.iter().any(|row| row["types"] == "u64, u64"));
-    for arguments in ["--n 0", "--n 1", "--n 900 --load 0.5", "--n 900 --capacity 60000"] {
-        assert_eq!(
-            folder.json(&format!("verify --shards 3 --scheme bucketized {arguments} --device cpu,cpu --json"))["ok"],
-            true
-        );
-    }
-    let found = folder.json("verify --shards 3 --table set,multi --n 2000 --scheme cuckoo,bucketized,signpost --json");
-    assert_eq!(found["ok"], true, "{found}");
-    let rows = found["rows"].as_array().unwrap();
-    for (table, device) in ["set", "multi"].into_iter().flat_map(|table| expected.iter().map(move |id| (table, id))) {
-        let of_it = |row: &&serde_json::Value| row["table"] == table && row["device"] == device.as_str();
-        let rows: Vec<_> = rows.iter().filter(of_it).collect();
-        assert!(rows.iter().any(|row| row["types"] == "u64"), "{table} on {device}");
-        assert!(
-            rows.iter().all(|row| row["digest"].is_string() == (row["kind"] == "canonical")),
-            "{table} on {device}"
-        );
-    }
-    let found = folder.json("verify --shards 4 --memory 100M --n 3000 --scheme bucketized,signpost --json");
-    assert_eq!(found["ok"], true, "{found}");
-    let rows = found["rows"].as_array().unwrap();
-    let of = |table: &str| rows.iter().filter(|row| row["table"] == table).collect::<Vec<_>>();
-    assert_eq!((of("file").len(), of("shards").len()), (rows.len() / 2, rows.len() / 2));
-    assert!(of("file").iter().zip(of("shards")).all(|(file, shards)| file["digest"] == shards["digest"]));
-    folder.refused("verify --memory 100M", "--shards");
-    let needed = "--shards is for --table map, set and multi: omit the other tables";
-    folder.refused("verify --shards 2 --table map,join", needed);
-    folder.refused("verify --shards 2 --table all", needed);
-}
-
-#[test]
 fn arrays_of_many_rows_keep_their_order() {
     let folder = Folder::new();
     let rows = 200_000;

@@ -6,7 +6,7 @@ use koel::backend::HashBackend as _;
 use koel::{Duplicates, Kind};
 
 use super::data::DataSet;
-use super::subject::{Plain, Queried, Subject};
+use super::subject::{Subject, Table};
 use super::{Device, Run};
 use crate::failure::Result;
 use crate::number::Word;
@@ -37,11 +37,8 @@ impl<'a> Check<'a> {
         Check { run, kind, types, data: data.name, pairs: data.keys.len(), queries: data.queries.len(), cut }
     }
 
-    /// Checks the reference and the tables of every device, or sharded tables. Returns one row for each.
+    /// Checks the reference and the tables of every device. Returns one row for each.
     pub(super) fn rows(&self, subject: &mut dyn Subject) -> Result<Vec<Row>> {
-        if let Some(shards) = self.run.shards {
-            return Ok(self.in_shards(subject, shards));
-        }
         let mut rows = Vec::new();
         rows.extend(self.reference(subject)?);
         let subject = &*subject;
@@ -112,7 +109,7 @@ impl<'a> Check<'a> {
     }
 
     /// Runs the checks that need only one device.
-    fn device<'s>(&self, device: &Device, subject: &'s dyn Subject, row: &mut Row) -> Option<Box<dyn Plain + 's>> {
+    fn device<'s>(&self, device: &Device, subject: &'s dyn Subject, row: &mut Row) -> Option<Box<dyn Table + 's>> {
         let start = Instant::now();
         let built = subject.build(device);
         let built = built.and_then(|table| device.finish().map(|()| table));
@@ -158,7 +155,7 @@ fn with_duplicates(device: &Device, subject: &dyn Subject, rule: Duplicates, row
 }
 
 /// Looks up every query and checks every answer. Returns the duration of the lookup, unless it failed.
-pub(super) fn answers(table: &dyn Queried, what: &str, row: &mut Row) -> Option<Duration> {
+fn answers(table: &dyn Table, what: &str, row: &mut Row) -> Option<Duration> {
     let (time, outcome) = row.attempt(what, table.answers())?;
     row.expect(what, outcome);
     Some(time)

@@ -3,20 +3,19 @@
 //! ```text
 //! data.rs        keys, values, queries and their answers
 //! subject.rs     the operations of one scheme on one data set      reference.rs    the sequential reference
-//! check.rs       the checks, for all schemes                       shards.rs       checks of sharded tables
+//! check.rs       the checks, for all schemes
 //! ```
 
 mod check;
 mod data;
 mod reference;
-mod shards;
 mod subject;
 
 use koel::backend::{HashBackend, Runs, Word as _};
 use koel::{AnyScheme, HashTable, Kind, Scheme};
 
 use super::row::Row;
-use super::{Device, Run, SchemeOptions, Wanted, shared_by};
+use super::{Device, Run, SchemeOptions, Wanted};
 use crate::failure::Result;
 use crate::number::Word;
 use crate::options::Wide;
@@ -93,10 +92,7 @@ pub(super) fn steps(run: &Run<'_>) -> usize {
     let Run { wanted, devices, .. } = *run;
     // Three types of tables with 64-bit keys, on two data sets each, and one or two types with u32 keys on one.
     let wide = wide_schemes(wanted).map(|scheme| if matches!(scheme, Wide::Signpost(_)) { 8 } else { 7 });
-    // Sharded tables, and under a memory limit also those in files.
-    let in_shards = shared_by(devices).count() * (1 + usize::from(run.memory.is_some()));
-    let of_table = run.shards.map_or(devices.len() + 1, |_| in_shards);
-    (wanted.len() * 2 + wide.sum::<usize>()) * of_table
+    (wanted.len() * 2 + wide.sum::<usize>()) * (devices.len() + 1)
 }
 
 /// Verifies a scheme, on as much of the data as its tables can hold.

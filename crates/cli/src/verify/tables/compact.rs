@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use koel::backend::Runs;
-use koel::{Aggregate, CompactingTable, Error, IdOrder, Kind, Scheme};
+use koel::{CompactingTable, Error, IdOrder, Kind, Scheme};
 
-use super::group::right_groups;
 use super::model::{equal, numbers, same};
 use super::{Case, Device, Subject, sized, timed};
 use crate::number::Word;
@@ -43,11 +42,6 @@ where
             let answered = says(case, table, &unique, "", row);
             first = first.or(answered);
             row.expect("audit", table.audit().map(drop).map_err(|error| error.to_string()));
-            let columns = &case.data.columns;
-            let groups = table.aggregate(&columns.keys, &columns.values, &Aggregate::ALL);
-            if let Some(groups) = row.attempt("aggregate", groups) {
-                row.expect("aggregate", right_groups(case.data, &unique, &groups));
-            }
         }
         first
     }

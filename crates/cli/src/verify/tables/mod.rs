@@ -3,7 +3,6 @@
 //! ```text
 //! columns.rs   rows with duplicate keys       model.rs   the right answers, from ordered maps
 //! set.rs, compact.rs, from_set.rs, multi.rs, join.rs, group.rs      one subject each: how it is built, and its checks
-//! shards.rs    sharded sets and multivalue tables
 //! ```
 
 mod columns;
@@ -14,7 +13,6 @@ mod join;
 mod model;
 mod multi;
 mod set;
-mod shards;
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +22,7 @@ use koel::{AnyScheme, Bucketized, Kind, Scheme};
 
 use super::map::{Spread, wide_scheme, wide_schemes};
 use super::row::{Row, compare_digests, rate};
-use super::{Device, Run, Wanted, Which, shared_by};
+use super::{Device, Run, Wanted, Which};
 use crate::failure::Result;
 use crate::number::Word;
 use crate::options::Builder;
@@ -32,7 +30,6 @@ use crate::options::Wide;
 use crate::scheme;
 use columns::{Columns, Shape};
 use model::Model;
-pub(super) use model::equal;
 
 /// The structures that this module verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +54,11 @@ impl Table {
 
 /// The number of steps of a structure on the progress bar.
 pub(super) fn steps(table: Table, run: &Run<'_>) -> usize {
-    let Run { wanted, devices, shards, .. } = *run;
+    let Run { wanted, devices, .. } = *run;
     // Groups do not have a scheme. Besides the columns of each shape, there is one of few rows, to compile kernels.
     let schemes = if table == Table::Group { 1 } else { wanted.len() };
     let wide = if table == Table::Group { wide_schemes(wanted).count().min(1) } else { bucketized(wanted) };
-    let rows = shards.map_or(devices.len(), |_| shared_by(devices).count());
-    (schemes + wide) * (1 + Shape::ALL.len()) * rows
+    (schemes + wide) * (1 + Shape::ALL.len()) * devices.len()
 }
 
 /// How many of these schemes are also used for structures with 64-bit keys.
@@ -208,8 +204,7 @@ impl Checks<'_> {
 
     /// Counts the steps that are skipped.
     fn pass_over(&self) {
-        let rows = self.run.shards.map_or(self.run.devices.len(), |_| shared_by(self.run.devices).count());
-        (0..rows).for_each(|_| self.run.progress.step());
+        self.run.devices.iter().for_each(|_| self.run.progress.step());
     }
 }
 
@@ -242,10 +237,6 @@ trait Subject<S: Scheme> {
     fn check(&self, case: &Case<'_, S>, built: &Self::Built, row: &mut Row) -> Option<(usize, Duration)>;
     /// The digest of what must be equal on all devices, if anything must be.
     fn digest(&self, case: &Case<'_, S>, built: &Self::Built) -> Option<koel::Result<String>>;
-    /// Checks a table with `shards` shards on these devices, if this structure can be sharded.
-    fn in_shards(&self, _case: &Case<'_, S>, _shards: usize, _devices: &[Device], row: &mut Row) {
-        row.expect("shards", Err("there are no such tables in shards".into()));
-    }
     /// Moves the structure to another device, if that is possible, and checks it there.
     fn elsewhere(&self, case: &Case<'_, S>, built: &Self::Built, device: &Device, what: &str, row: &mut Row);
 }
@@ -265,9 +256,6 @@ where
     /// One row for each device.
     fn rows<T: Subject<S>>(&self, subject: &T) -> Vec<Row> {
         let run = self.run;
-        if let Some(shards) = run.shards {
-            return self.rows_in_shards(subject, shards);
-        }
         let mut rows = Vec::new();
         for device in run.devices {
             let id = &device.info().id;
@@ -282,7 +270,7 @@ where
         rows
     }
 
-    /// An empty row for this device, or for several.
+    /// An empty row for this device.
     fn row<T: Subject<S>>(&self, device: String) -> Row {
         let (columns, scheme) = (&self.data.columns, if T::HAS_SCHEME { self.scheme.name() } else { "" });
         self.run.progress.say(format!("{}, {scheme} {}, on {} keys: {device}", T::TABLE, self.kind, columns.name));

@@ -49,10 +49,6 @@ where
         (case.kind == Kind::Canonical).then(|| table.digest().map(|digest| digest.to_string()))
     }
 
-    fn in_shards(&self, case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row) {
-        super::shards::multi(case, shards, devices, row);
-    }
-
     fn elsewhere(&self, case: &Case<'_, S>, table: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, table.to_backend(device)) {
             ranges(case, &there, &case.data.columns.queried(&case.data.model.first_seen), what, row);

@@ -45,10 +45,6 @@ where
         (case.kind == Kind::Canonical).then(|| set.digest().map(|digest| digest.to_string()))
     }
 
-    fn in_shards(&self, case: &Case<'_, S>, shards: usize, devices: &[Device], row: &mut Row) {
-        super::shards::set(case, shards, devices, row);
-    }
-
     fn elsewhere(&self, case: &Case<'_, S>, set: &Self::Built, device: &Device, what: &str, row: &mut Row) {
         if let Some(there) = row.attempt(what, set.to_backend(device)) {
             let right = BTreeSet::from_iter(case.data.model.ascending());
@@ -67,19 +63,8 @@ where
     Device: Runs<S>,
     S::Key: Word,
 {
-    keys_are(set.len(), set.to_keys(), right, what, row);
-}
-
-/// Checks that `keys` are exactly these keys, each once.
-pub(super) fn keys_are<K: Word>(
-    len: usize,
-    keys: koel::Result<Vec<K>>,
-    right: &BTreeSet<K>,
-    what: &str,
-    row: &mut Row,
-) {
-    row.expect(what, equal("how many", len, right.len()));
-    if let Some(mut keys) = row.attempt(what, keys) {
+    row.expect(what, equal("how many", set.len(), right.len()));
+    if let Some(mut keys) = row.attempt(what, set.to_keys()) {
         keys.sort_unstable();
         row.expect(what, same("keys", &keys, &Vec::from_iter(right.iter().copied())));
     }

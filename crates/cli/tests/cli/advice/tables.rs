@@ -121,11 +121,6 @@ pub(super) const TABLES: &[Case] = &[
         "koel lookup kmers.koel g.fa --places g.fa -o out.csv",
     ),
     (
-        "koel verify --shards 2 --table join",
-        "omit the other tables",
-        "koel verify --shards 2 --table set --n 99 --scheme cuckoo --device cpu",
-    ),
-    (
         "koel verify --n 99 --scheme signpost --kind classic",
         "give --kind all",
         "koel verify --n 99 --scheme signpost --kind all --device cpu",
