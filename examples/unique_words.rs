@@ -79,14 +79,13 @@ pub(crate) fn run(args: Args) -> Result<(), Box<dyn Error>> {
 fn counted<'a>(device: &Any, words: &[&'a str], bits: u32) -> koel::Result<Counted<'a>> {
     let hashes: Vec<u32> = words.iter().map(|word| hash(word) >> (32 - bits)).collect();
     let table = CompactingTable::builder(Cuckoo::canonical(4)).build(device, &hashes)?;
-    let mut counts = table.aggregate(&hashes, &[], &[Aggregate::Count])?.counts;
-    let mut first: Vec<Option<&str>> = vec![None; counts.len()];
+    let (mut first, mut counts): (Vec<Option<&str>>, Vec<u32>) = (vec![None; table.len()], vec![0; table.len()]);
     let mut others: BTreeMap<&str, u32> = BTreeMap::new();
     for (&word, id) in words.iter().zip(table.inverse(&hashes)?) {
         let id = id as usize;
-        if *first[id].get_or_insert(word) != word {
-            counts[id] -= 1;
-            *others.entry(word).or_default() += 1;
+        match *first[id].get_or_insert(word) == word {
+            true => counts[id] += 1,
+            false => *others.entry(word).or_default() += 1,
         }
     }
     others.keys().take(5).for_each(|word| println!("collision: `{word}` has the hash of an earlier word"));

@@ -1,10 +1,9 @@
-//! Lookups in both directions, the inverse index, and aggregates by id.
+//! Lookups in both directions, and the inverse index.
 
 use super::CompactingTable;
 use crate::backend::chunks::{QUERIES_OF_A_BLOCK, make};
-use crate::backend::{Answers, BufferOf, DeviceBuffer, Queries, Runs};
+use crate::backend::{Answers, DeviceBuffer, Queries, Runs};
 use crate::error::{Error, Result};
-use crate::group::{Aggregate, DeviceGroups, Groups, Number, aggregated, check_values, wanted};
 use crate::memory;
 use crate::scheme::{Scheme, Violation};
 use crate::table::HashTable;
@@ -143,80 +142,6 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> CompactingTable<B, S> {
         let found = self.backend().download(&found)?;
         let (word, bits) = (0..).zip(&found).find(|&(_, &bits)| bits != u32::MAX).unwrap_or((0, &0));
         Err(Error::UnknownKey { key: key[0].into(), position: first + 32 * word + u64::from(bits.trailing_ones()) })
-    }
-
-    /// Aggregates of the values of each key, in the order of the ids. All keys must be in the table. A key without rows
-    /// has count 0, sum 0, minimum `u32::MAX` and maximum 0.
-    ///
-    /// Cost: a lookup of each row, and a pass over the rows.
-    ///
-    /// ```
-    /// use koel::{Aggregate, CompactingTable, Cpu, Cuckoo};
-    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10])?;
-    /// let groups = table.aggregate(&[10, 30, 10], &[1, 2, 3], &[Aggregate::Sum, Aggregate::Max])?;
-    /// assert_eq!((groups.keys, groups.sums, groups.maxs), (vec![30, 10], vec![2, 4], vec![2, 3]));
-    /// # Ok::<(), koel::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::UnknownKey`] with the first key that has no id; otherwise as [`group_by`](crate::group::group_by).
-    pub fn aggregate(&self, keys: &[S::Key], values: &[u32], aggregates: &[Aggregate]) -> Result<Groups<S::Key>> {
-        self.aggregate_wide(keys, values, aggregates)
-    }
-
-    /// [`aggregate`](Self::aggregate) of columns on the device; nothing is transferred.
-    ///
-    /// # Errors
-    /// As [`aggregate`](Self::aggregate).
-    pub fn aggregate_on(
-        &self,
-        keys: &B::Buffer<S::Key>,
-        values: &B::Buffer<u32>,
-        aggregates: &[Aggregate],
-    ) -> Result<DeviceGroups<B, S::Key>> {
-        self.aggregate_wide_on::<u32>(keys, values, aggregates)
-    }
-
-    /// [`aggregate`](Self::aggregate) of values of any type, as in [`group::wide`](crate::group::wide).
-    ///
-    /// ```
-    /// use koel::{Aggregate, CompactingTable, Cpu, Cuckoo};
-    /// let table = CompactingTable::builder(Cuckoo::default()).build(&Cpu::new(), &[30, 10])?;
-    /// let groups = table.aggregate_wide(&[10, 30, 10], &[0.5, -2.0, 0.25], &[Aggregate::Sum])?;
-    /// assert_eq!(groups.sums, [-2.0, 0.75]);
-    /// # Ok::<(), koel::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`aggregate`](Self::aggregate), and [`Error::SumTooLarge`].
-    pub fn aggregate_wide<V: Number>(
-        &self,
-        keys: &[S::Key],
-        values: &[V],
-        aggregates: &[Aggregate],
-    ) -> Result<Groups<S::Key, V>> {
-        check_values(values.len(), keys.len(), aggregates)?;
-        Error::check_rows("rows", keys.len())?;
-        let values = if wanted(aggregates).values() { values } else { &[] };
-        let values = self.backend().upload(bytemuck::cast_slice::<V, V::Word>(values))?;
-        self.aggregate_wide_on::<V>(&self.backend().upload(keys)?, &values, aggregates)?.download(self.backend())
-    }
-
-    /// [`aggregate_wide`](Self::aggregate_wide) of columns on the device, where `values` contains the bits of the
-    /// values.
-    ///
-    /// # Errors
-    /// As [`aggregate_wide`](Self::aggregate_wide).
-    pub fn aggregate_wide_on<V: Number>(
-        &self,
-        keys: &B::Buffer<S::Key>,
-        values: &BufferOf<B, V::Word>,
-        aggregates: &[Aggregate],
-    ) -> Result<DeviceGroups<B, S::Key, V>> {
-        check_values(values.len(), keys.len(), aggregates)?;
-        Error::check_rows("rows", keys.len())?;
-        let ids = self.inverse_on(keys)?;
-        aggregated(self.backend(), self.backend().clone_buffer(&self.unique)?, &ids, values, aggregates)
     }
 }
 

@@ -28,7 +28,7 @@ pub use value_counts::value_counts;
 
 #[cfg(test)]
 pub(crate) use groups::of_row_numbers;
-pub(crate) use groups::{aggregated, aggregated_by, check_values, settled, wanted};
+pub(crate) use groups::{aggregated, aggregated_by, settled, wanted};
 pub(crate) use number::AggregateColumns;
 
 /// The order in which distinct keys are numbered, from 0. Both orders are the same on every device.
