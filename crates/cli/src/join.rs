@@ -1,14 +1,12 @@
 //! `koel join`: the rows of two files whose keys are equal.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use koel::JoinKind;
 
 use super::failure::{Result, Verdict};
 use super::input::{self, ReadOptions};
-use super::options::{self, AnyValuesOption, TableDevices, TableOptions};
+use super::options::{self, AnyValuesOption, TableDevices};
 use super::output::RowOptions;
 use super::query::{self, Reading};
 use super::tables::read::rows::Payload;
@@ -101,24 +99,6 @@ pub(crate) struct Args {
     values: AnyValuesOption,
     #[command(flatten)]
     device: TableDevices,
-}
-
-/// The error for arguments of `koel join` without RIGHT, or with an option of hash tables, which it had before.
-pub(crate) fn wrong_arguments(error: &clap::Error) -> Option<String> {
-    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
-    let is_join = std::env::args_os().skip(1).find(|argument| !is_option(argument)).is_some_and(|name| name == "join");
-    let is_missing = |all: &[String]| all.iter().any(|name| name == "<RIGHT>");
-    if let (true, Some(ContextValue::Strings(all))) = (is_join, error.get(ContextKind::InvalidArg))
-        && is_missing(all)
-    {
-        let advice = "give it, or --with FILE for a file of `koel build --columns`";
-        return Some(format!("the right side of the join, <RIGHT>, is missing: {advice}"));
-    }
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
-    let table = <TableOptions as clap::Args>::augment_args(clap::Command::new("join"));
-    let is_known = table.get_arguments().any(|known| known.get_long() == option.strip_prefix("--"));
-    (error.kind() == ErrorKind::UnknownArgument && is_join && is_known)
-        .then(|| format!("{option} is no longer needed: `koel join` chooses its own hash table: omit it"))
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {

@@ -148,7 +148,7 @@ pub fn parsed<P: Parser>() -> Result<P, ExitCode> {
     let matches = command.allow_negative_numbers(true).try_get_matches();
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {
-            let message = join::wrong_arguments(&error).unwrap_or_else(|| error.render().to_string());
+            let message = error.render().to_string();
             out::complain(message.strip_prefix("error: ").unwrap_or(&message).trim_end());
             return ExitCode::from(2);
         }

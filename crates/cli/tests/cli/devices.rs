@@ -149,10 +149,7 @@ fn unsupported_uses_of_several_devices_are_refused() {
     let folder = Folder::new();
     folder.file("a.csv", "k,v\n1,2\n,3\n");
     folder.file("p.csv", "1,2\n3,4\n");
-    folder.refused(
-        "join p.csv p.csv --device cpu,cpu --scheme sorted",
-        "--scheme is no longer needed: `koel join` chooses its own hash table",
-    );
+    folder.refused("join p.csv p.csv --device cpu,cpu --scheme sorted", "unexpected argument '--scheme'");
     folder.refused("unique a.csv --on k --device cpu,vax", "no device for vax");
     folder.refused("isin a.csv a.csv --on k --device cpu,cpu", "this command uses one device");
     let said = |arguments: &str| stderr(&folder.koel(arguments));

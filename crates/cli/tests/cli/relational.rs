@@ -392,7 +392,7 @@ fn mistakes_exit_with_2_and_say_what_to_do() {
         ("join a.csv wide.csv --device cpu", "wide.csv, line 1"),
         ("join a.csv a.csv --how cross", "full"),
         ("join a.csv a.csv --json", "--output"),
-        ("join a.csv a.csv --functions 9", "--functions is no longer needed"),
+        ("join a.csv a.csv --functions 9", "unexpected argument '--functions'"),
         ("join a.csv a.csv -o nowhere/t --device cpu", "nowhere"),
         ("groupby a.csv --agg nunique", "count"),
         ("groupby a.csv --agg sum,count,sum", "twice"),

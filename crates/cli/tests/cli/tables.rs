@@ -124,7 +124,7 @@ fn invalid_options_are_refused_before_any_row_is_read() {
     let folder = Folder::new();
     // The input does not exist, but the invalid option is reported.
     folder.refused("build t.csv -o t.koel --table multi --scheme cuckoo_set", "keys only");
-    folder.refused("join t.csv t.csv --scheme cuckoo_set", "--scheme is no longer needed");
+    folder.refused("join t.csv t.csv --scheme cuckoo_set", "unexpected argument '--scheme'");
     folder.refused("build t.csv -o -", "`-` is not a file");
     folder.refused("unique t.csv -o -", "omit it");
 }

@@ -435,7 +435,7 @@ fn options_unsupported_by_wide_tables_are_refused() {
         ("build w.csv -o t --keys u64", "w.csv, line 2: the key -3 does not fit u64 (0 to"),
         ("build w.csv -o t --keys u32", "w.csv, line 1: the key 4294967296 does not fit u32"),
         ("build w.csv -o t --load 1.5", "load factor 1.5"),
-        ("join w.csv w.csv --scheme sorted", "--scheme is no longer needed"),
+        ("join w.csv w.csv --scheme sorted", "unexpected argument '--scheme'"),
     ] {
         folder.refused(&format!("-q {arguments} --device cpu"), part);
     }

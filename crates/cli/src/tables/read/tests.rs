@@ -338,39 +338,3 @@ fn pipes_are_streamed_as_files_are() {
         assert!(writing.join().is_ok_and(|written| written.is_ok()));
     }
 }
-
-/// pyarrow 26 reads these files: they have fields that the format does not define yet, and numbers and field headers
-/// that are longer than necessary.
-#[cfg(feature = "parquet")]
-#[test]
-fn footers_may_have_unknown_fields_and_long_numbers() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("t.parquet");
-    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3));
-    write(&path, &[RecordBatch::try_from_iter([("a", column)]).expect("a column")]).expect("memory");
-    let bytes = std::fs::read(&path).expect("a file");
-    let (rest, end) = bytes.split_at(bytes.len() - 8);
-    let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
-    let (head, footer) = rest.split_at(rest.len() - length);
-    // The first field is the version, a 32-bit number; the last byte ends the struct.
-    assert_eq!((footer[0], footer.last()), (0x15, Some(&0)));
-    // Field 100 as a number, a longer number, a text, a list, a struct, a double and a boolean.
-    let unknown: [&[u8]; 7] = [
-        b"\x05\xc8\x01\x02",
-        b"\x05\xc8\x81\x00\x82\x80\x00",
-        b"\x08\xc8\x01\x03abc",
-        b"\x09\xc8\x01\x25\x02\x04",
-        b"\x0c\xc8\x01\x15\x02\x00",
-        b"\x07\xc8\x01\0\0\0\0\0\0\0\0",
-        b"\x01\xc8\x01",
-    ];
-    let mut footers: Vec<_> = unknown.iter().map(|field| [&footer[..length - 1], field, &[0]].concat()).collect();
-    footers.push([&[0x15, footer[1] | 0x80, 0x80, 0][..], &footer[2..]].concat());
-    footers.push([&[0x05, 0x02][..], &footer[1..]].concat());
-    for footer in footers {
-        let file = [head, &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
-        std::fs::write(&path, file).expect("memory");
-        let source = Source::open(&path, &TableReading::default()).unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!(source.read(None).map(|table| table.rows).map_err(|failure| failure.to_string()), Ok(3));
-    }
-}

@@ -102,7 +102,7 @@ pub(super) const FILES: &[Case] = &[
     ),
     ("koel convert brotli.parquet -", "use zstd, snappy, gzip or lz4", "koel convert names.parquet -"),
     ("koel convert many.csv out.npy", "write another format", "koel convert many.csv out.parquet"),
-    ("koel convert encrypted.parquet -", "remove the column", "koel unique encrypted.parquet --on i32"),
+    ("koel convert encrypted.parquet -", "select other columns", "koel unique encrypted.parquet --on i32"),
 ];
 
 /// Files of other programs, which those programs convert: a command that succeeds if the program is installed, and a

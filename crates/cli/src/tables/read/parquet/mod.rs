@@ -3,13 +3,12 @@
 //!
 //! ```text
 //! stream.rs          small steps, because the whole file may be one row group
-//! int96.rs           the unit of INT96 timestamps        footer.rs    detects encrypted columns
+//! int96.rs           the unit of INT96 timestamps
 //! dictionaries.rs    keys as the dictionaries that the file has
 //! ranges.rs          the ranges of values in row groups
 //! ```
 
 mod dictionaries;
-mod footer;
 mod int96;
 mod ranges;
 mod stream;
@@ -172,11 +171,6 @@ impl Parquet {
     fn column_failed(&self, name: &Name, group: Option<usize>, place: usize, reason: &str) -> Failure {
         let column = self.schema().fields().get(place).map_or("", |field| field.name().as_str());
         let column = text::name(column);
-        if footer::has_encrypted_columns(&self.data) {
-            let advice = "decrypt it first, or remove the column: koel has no keys";
-            return name
-                .fail(format!("columns of this Parquet file are encrypted, and {column} cannot be read: {advice}"));
-        }
         let group = group.map_or(String::new(), |group| format!("row group {group}, "));
         failed(name, &format!("{group}column {column}: {reason}"))
     }
@@ -278,5 +272,6 @@ fn describe(error: &ParquetError) -> String {
 }
 
 fn failed(name: &Name, reason: &str) -> Failure {
-    name.fail(format!("this Parquet file is damaged, or has parts that koel does not read ({reason}): write it again"))
+    let what = "this Parquet file is damaged, encrypted, or has parts that koel does not read";
+    name.fail(format!("{what} ({reason}): write it again, or select other columns"))
 }
