@@ -17,7 +17,7 @@
 //! This is not used for devices that share the host's memory (host_partition.rs), or for shards that are read from a
 //! file.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 use super::devices::{map_shards, on_devices};
 use super::exchange::{self, ByShard, by_shard, in_turn};
@@ -98,28 +98,6 @@ struct Answers<B: HashBackend, V: Word> {
 /// The destination of the answers to a device's queries: the values, if they are required, and the bits.
 type Destination<'a, V> = (Option<&'a mut [V]>, &'a mut [u32]);
 
-/// A shard's table on its device.
-pub(super) enum Shard<'a, B: HashBackend, S: Scheme> {
-    /// It is stored there permanently.
-    There(&'a HashTable<B, S>),
-    /// It was moved there for its queries.
-    Fetched(HashTable<B, S>),
-}
-
-impl<B: HashBackend, S: Scheme> Deref for Shard<'_, B, S> {
-    type Target = HashTable<B, S>;
-
-    fn deref(&self) -> &HashTable<B, S> {
-        match self {
-            Shard::There(table) => table,
-            Shard::Fetched(table) => table,
-        }
-    }
-}
-
-/// Returns a shard's table.
-pub(super) type TableOf<'a, B, S> = dyn Fn(usize) -> Result<Shard<'a, B, S>> + Sync + 'a;
-
 /// Shards on devices that partition queries.
 pub(super) struct Shards<'a, B: HashBackend, S: Scheme> {
     pub(super) which: &'a ShardOf,
@@ -127,7 +105,7 @@ pub(super) struct Shards<'a, B: HashBackend, S: Scheme> {
     pub(super) devices: &'a [B],
     /// The most queries of a device at a time, a multiple of 32.
     pub(super) at_once: usize,
-    pub(super) table: &'a TableOf<'a, B, S>,
+    pub(super) tables: &'a [HashTable<B, S>],
 }
 
 impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
@@ -209,12 +187,7 @@ impl<B: Runs<S>, S: Scheme> Shards<'_, B, S> {
                 (place + there.start - of.layout.of_devices[number].start, there.len().next_multiple_of(32))
             });
             if of_each.clone().any(|(_, len)| len > 0) {
-                let table = (self.table)(shard)?;
-                look_up(&table, &mine, of_each, values.as_mut(), &mut found)?;
-                if matches!(table, Shard::Fetched(_)) {
-                    // Frees the memory of this table before the next one is moved here.
-                    device.finish()?;
-                }
+                look_up(&self.tables[shard], &mine, of_each, values.as_mut(), &mut found)?;
             }
         }
         // Other devices read the answers.

@@ -9,8 +9,7 @@
 //! reading.rs          get, contains, pairs, digest, audit, stats
 //! change.rs           insert, upsert, remove, compact, rebuild: of all shards or of none
 //! file.rs             one file for all shards
-//! host_resident.rs    lookups in a file whose shards do not fit in memory together
-//! host.rs             lookups on devices that do not have enough memory for the shards
+//! in_file.rs          lookups in a file whose shards do not fit in memory together
 //! spilled.rs          builds of more rows than fit in memory, into a file
 //! replicated.rs       the same table on each device
 //!
@@ -24,9 +23,8 @@
 //!
 //! P, the number of shards, is a parameter of the table. The placement of the shards is not: 16 shards on one GPU, on
 //! two, or half of them on the CPU have the same digest, the same file and the same answers. Each placement is a type,
-//! because its costs differ: [`Sharded`] (on devices in turn), [`Replicated`] (all on each device), [`ShardedHost`] (in
-//! host memory) and [`ShardedFile`] (in a file). Digests are equal for canonical tables without tombstones, as for any
-//! table.
+//! because its costs differ: [`Sharded`] (on devices in turn), [`Replicated`] (all on each device) and [`ShardedFile`]
+//! (in a file). Digests are equal for canonical tables without tombstones, as for any table.
 //!
 //! A sharded table is not a backend: a pass over an image requires the image in one device's memory, and each shard has
 //! its own image.
@@ -37,9 +35,8 @@ mod device_lookup;
 mod devices;
 mod exchange;
 mod file;
-mod host;
 mod host_partition;
-mod host_resident;
+mod in_file;
 mod multi;
 mod reading;
 mod replicated;
@@ -49,8 +46,7 @@ mod spilled;
 mod tests;
 
 pub use builder::ShardedBuilder;
-pub use host::ShardedHost;
-pub use host_resident::ShardedFile;
+pub use in_file::ShardedFile;
 pub use multi::{ShardedMulti, ShardedMultiBuilder};
 pub use replicated::Replicated;
 pub use set::{ShardedSet, ShardedSetBuilder};

@@ -1,11 +1,11 @@
 //! Lookups, pairs, digest, audit and statistics of sharded tables.
 
 use super::Sharded;
-use super::device_lookup::{Shard, Shards};
+use super::device_lookup::Shards;
 use super::devices::{map_shards, on_devices};
 use super::file::digest_of;
 use super::host_partition::{MOST_ROWS, Partitioned};
-use super::host_resident::{Part, answered};
+use super::in_file::{Part, answered};
 use crate::backend::chunks::make;
 use crate::backend::{Runs, bitmap_words};
 use crate::error::{Error, Result};
@@ -74,8 +74,7 @@ impl<B: Runs<S>, S: Scheme> Sharded<B, S> {
     ) -> Result<bool> {
         // Only devices that have shards take part.
         let devices: Vec<B> = self.tables.iter().take(self.devices).map(|table| table.backend().clone()).collect();
-        let table = |shard: usize| Ok(Shard::There(&self.tables[shard]));
-        let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, table: &table };
+        let shards = Shards { which: &self.which, devices: &devices, at_once: QUERIES, tables: &self.tables };
         shards.answer_on_devices(queries, values, found)
     }
 

@@ -5,7 +5,6 @@
 //! build           host columns in pinned memory: one table on one device (`build one table`); in shards, partitioned
 //!                 during the build (`build`) or before it (`build partitioned`)
 //! in shards       lookups in that table; partitioning the queries is included
-//! host-resident   lookups in a table in the host's memory, whose shards are moved to the devices
 //! ```
 //!
 //! All times are wall time, from and to host memory, and all answers are checked. With `--pieces`, tables of (u64, u64)
@@ -197,18 +196,11 @@ impl Case<'_> {
         drop(table);
         rows.push(self.timed_partitioned_build(&builder, keys, digest)?);
 
-        progress.say("lookups of a table that rests here");
+        progress.say("the same table on the CPU");
         let here = builder.build(&[Cpu::new()], keys, values)?;
         if here.digest()? != digest {
             return Err(wrong("build", "another digest than of the CPU's table".into()));
         }
-        let host_resident = here.host_resident(self.devices)?;
-        rows.push(self.timed("lookups, host-resident", queried, || {
-            let ((), time) = wall(|| Ok(host_resident.get_into(queries, answers, bits)?))?;
-            check("lookups, host-resident", answers, bits)?;
-            Ok(time)
-        })?);
-        drop((here, columns));
         Ok(rows)
     }
 

@@ -6,11 +6,10 @@ use crate::error::Result;
 use crate::scheme::hash::SplitMix64;
 use crate::scheme::signpost::{Posted, SignpostOf};
 use crate::scheme::{Key, Scheme, Signpost, Value};
-use crate::sharded::device_lookup::{Shard, Shards, TableOf};
+use crate::sharded::device_lookup::Shards;
 use crate::{HashTable, Sharded};
 
-/// Shards that are stored on the devices, with 64 queries per device at a time, and shards that are moved there, with
-/// 512.
+/// 64 and 512 queries per device at a time.
 fn answers_are_those_of_one_table<K: Key, V: Value>(queries: usize, shards: usize, devices: usize) -> Result<()>
 where
     (K, V): Posted,
@@ -29,11 +28,8 @@ where
     let table = Sharded::builder(scheme, shards).build(&devices, &keys, &values)?;
     let (mut expected, mut bits) = (vec![V::low(7); queries], vec![7; bitmap_words(queries)]);
     one.get_into(&queried, &mut expected, &mut bits)?;
-    let there = |shard: usize| Ok(Shard::There(&table.shards()[shard]));
-    let fetched = |shard: usize| Ok(Shard::Fetched(table.shards()[shard].to_backend(&devices[shard % devices.len()])?));
-    let ways: [&TableOf<'_, _, _>; 2] = [&there, &fetched];
-    for (of_shard, at_once) in ways.into_iter().zip([64, 1 << 9]) {
-        let device_lookup = Shards { which: &table.which, devices: &devices, at_once, table: of_shard };
+    for at_once in [64, 1 << 9] {
+        let device_lookup = Shards { which: &table.which, devices: &devices, at_once, tables: table.shards() };
         let (mut values, mut found) = (vec![V::low(9); queries], vec![9; bitmap_words(queries)]);
         device_lookup.answer(&queried, Some(&mut values), &mut found)?;
         assert_eq!((values, &found), (expected.clone(), &bits), "{queries} queries of {shards} on {number}");

@@ -423,22 +423,6 @@ fn builds_accept_partitioned_columns() -> Result<()> {
 }
 
 #[test]
-fn devices_query_a_host_resident_table() -> Result<()> {
-    let keys = keys(9000, 6);
-    let table = Sharded::builder(Signpost::new(), 7).build(&cpus()[0], &keys, &keys)?;
-    let queried: Vec<u32> = (0..20_000).map(|i| if i % 2 == 0 { i } else { keys[i as usize % keys.len()] }).collect();
-    for devices in cpus() {
-        let by_devices = table.host_resident(&devices)?;
-        assert_eq!(by_devices.get(&queried)?, table.get(&queried)?);
-        // Queries of one shard, and no queries.
-        assert_eq!((by_devices.get(&keys[3..4])?, by_devices.get(&[])?), (vec![Some(keys[3])], vec![]));
-        assert!(matches!(by_devices.get_into(&queried, &mut [0; 3], &mut [0; 1]), Err(Error::LengthMismatch { .. })));
-    }
-    assert!(matches!(table.host_resident::<Cpu>(&[]), Err(Error::InvalidParameter { .. })));
-    Ok(())
-}
-
-#[test]
 fn lookups_in_files_equal_lookups_in_memory() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");

@@ -13,7 +13,7 @@ fn each_number_of_devices_is_measured() {
         rows.iter().filter(|row| row["what"] == what && row["count"] == count && row["devices"] == devices).count()
     };
     for devices in [1, 2] {
-        for what in ["lookups", "lookups in shards", "lookups, host-resident"] {
+        for what in ["lookups", "lookups in shards"] {
             assert_eq!(count(what, 5000, devices), 1, "{what} on {devices}");
         }
         for what in ["build", "build partitioned"] {
@@ -21,7 +21,7 @@ fn each_number_of_devices_is_measured() {
         }
     }
     assert_eq!(count("build one table", 3000, 1), 1);
-    assert_eq!(rows.len(), 11);
+    assert_eq!(rows.len(), 9);
 }
 
 #[test]

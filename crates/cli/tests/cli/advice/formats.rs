@@ -215,5 +215,4 @@ pub(super) const JOINS: &[Case] = &[
          koel join b.csv --with s.koel --on b=id --types b=utf8",
     ),
     ("koel convert names.csv sales.csv -", "need the same columns", "koel convert names.csv two.csv -"),
-    ("koel join pairs.csv pairs.csv --scheme cuckoo", "omit it", "koel join pairs.csv pairs.csv"),
 ];

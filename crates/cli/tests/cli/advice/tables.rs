@@ -83,7 +83,6 @@ pub(super) const TABLES: &[Case] = &[
         "omit one of them",
         "koel unique pairs.csv --inverse ids.csv",
     ),
-    ("koel join pairs.csv pairs.csv --memory 64Mi --seed 1", "omit it", "koel join pairs.csv pairs.csv --memory 64Mi"),
     (
         "koel lookup pairs.koel g.fa",
         "build the table with --kmer K",
