@@ -1,4 +1,4 @@
-//! A figure: curves over an axis, for plots, and as text and JSON.
+//! A figure: curves over an axis, as text and JSON.
 
 use serde_json::{Value, json};
 

@@ -14,10 +14,10 @@
 //! `--all` measures everything with a goal, and reports which goals were reached (`all/`).
 //!
 //! Structures on top of tables (`--table`), and maps of rows with duplicate keys, are in `tables/`; the figures of the
-//! papers (`--paper`) in `paper/`; drawings of all of it (`--plots`) in `plots/`. Tables that are built on the host are
-//! timed by the clock on the wall wherever they are. Pairs and queries are random, or the cells of a picture in one of
-//! several layouts (`data/`). Outputs are poisoned before every run, and every answer is compared with the right one
-//! after it. Times are medians.
+//! papers (`--paper`) in `paper/`. `plots.py` draws their JSON. Tables that are built on the host are timed by the
+//! clock on the wall wherever they are. Pairs and queries are random, or the cells of a picture in one of several
+//! layouts (`data/`). Outputs are poisoned before every run, and every answer is compared with the right one after it.
+//! Times are medians.
 
 mod all;
 mod bus;
@@ -28,7 +28,6 @@ mod limits;
 mod measure;
 mod paper;
 mod peers;
-mod plots;
 mod report;
 mod several;
 mod stages;
@@ -37,8 +36,6 @@ mod timer;
 mod walk;
 mod wide;
 
-use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -57,7 +54,6 @@ use koel_cli::progress::Progress;
 use koel_cli::scheme;
 use koel_cli::text;
 use measure::Setup;
-use plots::{Drawing, Plots};
 use report::Findings;
 
 const EXAMPLES: &str = "\
@@ -91,8 +87,7 @@ With --domain the pairs are the defined cells of a picture. They are inserted, a
 the order of the picture, row by row; with --order shuffled at random. Perfect hashes are of the domain's width, unless
 --extent says otherwise.
 
-With --plots figures are drawn of all this, devices side by side: one for each thing measured and each axis. The files
-are named on stderr, and in the JSON.
+The script plots.py, next to the source of koel-bench, draws the JSON of ordinary runs and of --paper.
 
 Examples:
   koel-bench
@@ -114,8 +109,7 @@ Examples:
   koel-bench --wide --n 2^20,2^26 --queries 2^26 --load 0.9
   koel-bench --several --device gpus --n 2^26
   koel-bench --several --device gpus --pieces 2^33
-  koel-bench --n 2^16..2^24 --device all --plots folder
-  koel-bench --draw docs/plots/rates-gpu.json,docs/plots/rates-cpu.json --plots docs/plots";
+  koel-bench --n 2^16..2^24 --device all --json | python crates/bench/plots.py";
 
 /// Measure builds and lookups, compared with other tables and the random-access limit
 #[derive(Parser, Clone)]
@@ -158,21 +152,13 @@ pub(crate) struct Args {
     /// JSON in place of the table
     #[arg(long)]
     json: bool,
-    /// Also draws SVGs into this directory, which is made if it is not there: throughput over pairs, loads, hits and
-    /// rows a key, wherever there are two or more; with --paper its figures, with --all the shares of goals and limits
-    #[arg(long, value_name = "DIR")]
-    plots: Option<PathBuf>,
-    /// Draws rates that were measured before: each file is one plot, in the directory of --plots. docs/plots/ has
-    /// examples
-    #[arg(long, value_name = "FILES", value_delimiter = ',', requires = "plots", conflicts_with_all = ["all", "paper"])]
-    draw: Vec<PathBuf>,
     /// 64-bit keys on the device: canonical bucketized and signpost tables (or --scheme) of these keys-values (u64-u64,
     /// u64-u32, u32-u64), `sets`, multivalue tables and sorts (`columns`), `sums` of doubles by key; or all
     #[arg(
         long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all",
         value_parser = wide::PARTS,
         conflicts_with_all = [
-            "all", "paper", "draw", "plots", "insert", "walk", "table", "duplicates", "kind", "SchemeOptions",
+            "all", "paper", "insert", "walk", "table", "duplicates", "kind", "SchemeOptions",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
@@ -182,7 +168,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         conflicts_with_all = [
-            "all", "wide", "paper", "draw", "plots", "insert", "walk", "stages", "table", "duplicates", "kind", "scheme", "SchemeOptions",
+            "all", "wide", "paper", "insert", "walk", "stages", "table", "duplicates", "kind", "scheme", "SchemeOptions",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
@@ -257,16 +243,6 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<Verdict> {
     args.threads.apply()?;
-    if !args.draw.is_empty() {
-        // All are read before any is written.
-        let drawings = args.draw.iter().map(|file| plots::of_file(file)).collect::<Result<Vec<_>>>()?;
-        let rendered = if args.json { Rendered::Json(serde_json::json!({})) } else { Rendered::Text(String::new()) };
-        return rendered.with(Plots::requested(args)?.as_ref(), || Ok(drawings));
-    }
-    if args.plots.is_some() && !args.all && args.paper.is_none() && !plots::has_axis(args) {
-        let advice = "give several --n, --load, --hits or --multiplicity";
-        return Err(Failure::Input(format!("--plots has nothing to draw of one place on every axis: {advice}")));
-    }
     if args.all {
         return all::run(args);
     }
@@ -279,52 +255,33 @@ fn run(args: &Args) -> Result<Verdict> {
     if !args.wide.is_empty() {
         let (text, json) = wide::run(args, &devices, &progress)?;
         drop(progress);
-        return if args.json { Rendered::Json(json) } else { Rendered::Text(text) }.with(None, || Ok(Vec::new()));
+        return print(args, || text, || json);
     }
     if args.several {
         let run = if args.pieces.is_empty() { several::run } else { several::run_pieces };
         let (text, json) = run(args, &devices, &progress)?;
         drop(progress);
-        return if args.json { Rendered::Json(json) } else { Rendered::Text(text) }.with(None, || Ok(Vec::new()));
+        return print(args, || text, || json);
     }
     if let Some(paper) = args.paper {
         return paper::run(args, paper, &devices, progress);
     }
-    check(args)?;
-    let plots = Plots::requested(args)?;
     let findings = measure(args, &devices, &progress)?;
     if findings.rows.is_empty() && !findings.left_out.is_empty() {
         return Err(Failure::Input(format!("nothing can be built: {}", findings.left_out.join("; "))));
     }
     drop(progress);
-    let rendering = if args.json {
-        Rendered::Json(report::json(&findings, &devices, args))
+    print(args, || report::text(&findings, &devices, args), || report::json(&findings, &devices, args))
+}
+
+/// Prints the results as text or JSON.
+fn print(args: &Args, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) -> Result<Verdict> {
+    if args.json {
+        out::print_json(&json())?;
     } else {
-        Rendered::Text(report::text(&findings, &devices, args))
-    };
-    rendering.with(plots.as_ref(), || plots::of_rows(&findings.rows, &devices, args))
-}
-
-/// The output of the command.
-enum Rendered {
-    Text(String),
-    Json(Value),
-}
-
-impl Rendered {
-    /// Draws the plots if requested, and prints the results: an error in one does not prevent the other.
-    fn with(mut self, plots: Option<&Plots>, draw: impl FnOnce() -> io::Result<Vec<Drawing>>) -> Result<Verdict> {
-        let drawn = plots.map(|plots| plots.write(draw())).transpose();
-        if let (Rendered::Json(rendered), Ok(Some(files))) = (&mut self, &drawn) {
-            rendered["plots"] = files.iter().map(|file| file.display().to_string()).collect();
-        }
-        match self {
-            Rendered::Text(text) if text.is_empty() => {}
-            Rendered::Text(text) => out::print(&text)?,
-            Rendered::Json(json) => out::print_json(&json)?,
-        }
-        drawn.map(|_| Verdict::Fine)
+        out::print(&text())?;
     }
+    Ok(Verdict::Fine)
 }
 
 /// Checks that the options of an ordinary bench are compatible, as far as possible before measuring.

@@ -118,7 +118,7 @@ pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
         json!({
             "table": row.table, "device": row.device, "scheme": row.scheme, "kind": row.kind.map(koel::Kind::name),
             "n": row.n, "multiplicity": row.copies, "heavy": row.heavy, "of_uniform": row.relative_to_uniform,
-            "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
+            "requested_load": row.requested_load, "load": row.load, "what": row.what, "where": row.place, "hits": row.hits,
             "seconds": row.time.as_secs_f64(), "rate": row.rate, "limit": row.limit, "share": row.share(),
             "host_built": row.host_built,
         })

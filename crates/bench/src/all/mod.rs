@@ -6,14 +6,12 @@
 //! mod.rs       measures them: runs `koel-bench` once for each set of options, which may yield several rows
 //! judge.rs     compares a row with its goals
 //! report.rs    prints
-//! chart.rs     the chart
 //! ```
 //!
 //! A row is measured on the devices that it was written for. Without a GPU, rows for GPUs are measured on the CPU, and
 //! their goals are shown but not judged; so are goals for more pairs than were measured. Every requested row is listed:
 //! those that were not measured have the reason.
 
-mod chart;
 mod choice;
 mod goals;
 mod judge;
@@ -28,9 +26,8 @@ use koel::device::{Any, choose};
 
 use super::limits::Limits;
 use super::measure::{Row as Measured, Setup};
-use super::plots::Plots;
 use super::report::Findings;
-use super::{Args, Rendered, peers};
+use super::{Args, peers};
 use goals::{Class, How, Limit, ROWS, Row};
 use judge::{Judged, judge};
 use koel_cli::failure::{Failure, Result, Verdict};
@@ -91,7 +88,6 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let bound = bound(args)?;
     let rows = choice::chosen(&args.rows)?;
     let devices = choose(&args.device, None)?;
-    let plots = Plots::requested(args)?;
     let progress = Progress::line();
     let mut bench =
         Bench { args, progress: &progress, bound, done: HashMap::new(), peers: HashMap::new(), allowed: Vec::new() };
@@ -117,12 +113,11 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     let allowed = bench.allowed;
     drop(progress);
-    let rendered = if args.json {
-        Rendered::Json(report::json(&lines, &allowed, &devices, args))
-    } else {
-        Rendered::Text(report::text(&lines, &allowed, &devices, args))
-    };
-    rendered.with(plots.as_ref(), || Ok(vec![chart::draw(&lines, &devices, args)?]))
+    super::print(
+        args,
+        || report::text(&lines, &allowed, &devices, args),
+        || report::json(&lines, &allowed, &devices, args),
+    )
 }
 
 /// The value of `--n`, of which there may be at most one.

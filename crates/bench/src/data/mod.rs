@@ -163,11 +163,6 @@ impl DataOptions {
         self.domain.and(self.defined).map_or_else(usual, |defined| vec![defined])
     }
 
-    /// The requested hits per hundred queries; a picture has its own share.
-    pub(super) fn given_hits(&self) -> &[u32] {
-        if self.domain.is_some() { &[] } else { &self.hits }
-    }
-
     /// The same data with as many queries as pairs, and these shares of hits per hundred.
     pub(super) fn with_hits(&self, hits: &[u32]) -> DataOptions {
         DataOptions { queries: None, hits: hits.to_vec(), ..self.clone() }

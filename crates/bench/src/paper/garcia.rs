@@ -316,7 +316,7 @@ fn orders(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             }
         }
     }
-    figure.note("all cells are queried, defined or not, in the order of the keys; for the last bar, in random order");
+    figure.note("all cells are queried, defined or not, in the order of the keys; for the last order, at random");
     Ok(vec![figure])
 }
 

@@ -22,9 +22,8 @@ use serde_json::{Value, json};
 use koel::backend::HashBackend;
 use koel::device::Any;
 
+use super::Args;
 use super::figure::Figure;
-use super::plots::{self, Named, Plots};
-use super::{Args, Rendered};
 use bench::Bench;
 use koel_cli::devices;
 use koel_cli::failure::{Failure, Result, Verdict};
@@ -74,16 +73,6 @@ impl Paper {
         }
     }
 
-    fn cited(self) -> &'static str {
-        match self {
-            Paper::Alcantara2011 => "Alcantara 2011",
-            Paper::Poster => "Alcantara 2009, the poster",
-            Paper::Sahu => "Sahu 2015",
-            Paper::Garcia => "Garcia 2011",
-            Paper::Breslow => "Breslow 2016",
-        }
-    }
-
     fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -106,7 +95,6 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         let (name, known) = (paper.name(), known.join(", "));
         return Err(Failure::Input(format!("there is no figure {other} of {name}: there are {known}")));
     }
-    let plots = Plots::requested(args)?;
     let mut figures = Vec::new();
     for experiment in experiments.iter().filter(|experiment| experiment.figures.iter().any(|id| wanted(id))) {
         for device in &devices[..if experiment.here { devices.len().min(1) } else { devices.len() }] {
@@ -116,15 +104,7 @@ pub(super) fn run(args: &Args, paper: Paper, devices: &[Any], progress: Progress
         }
     }
     drop(progress);
-    let rendered = if args.json {
-        Rendered::Json(json(args, paper, n, devices, &figures))
-    } else {
-        Rendered::Text(text(args, devices, &figures))
-    };
-    rendered.with(plots.as_ref(), || {
-        let paper = Named { name: &paper.name(), cited: paper.cited() };
-        plots::of_figures(paper, &figures, devices, &plots::how(args))
-    })
+    super::print(args, || text(args, devices, &figures), || json(args, paper, n, devices, &figures))
 }
 
 fn json(args: &Args, paper: Paper, n: Option<u32>, devices: &[Any], figures: &[Figure]) -> Value {

@@ -231,6 +231,8 @@ fn bench_refuses_options_of_other_tables() {
         ("--table multi --multiplicity 0", "1 or more"),
         ("--table multi --walk", "--walk"),
         ("--table set --order sorted", "--order"),
+        ("--table group --load 0.5,0.8", "--load"),
+        ("--scheme nothing", "nothing"),
         ("--table set --heavy 0", "above 0 and up to 1"),
         ("--table set --heavy 0.5 --order sorted", "cannot be used with"),
     ] {

@@ -9,6 +9,5 @@ mod folder;
 
 mod bench;
 mod papers;
-mod plots;
 mod several;
 mod wide;
