@@ -67,7 +67,7 @@ impl Values {
                 // All exponents except that of infinities.
                 Values::Hostile if bits >> 52 & 0x7ff == 0x7ff => f64::from_bits(bits ^ 1 << 62),
                 Values::Hostile => f64::from_bits(bits),
-                Values::Mixed if row % 64 == 0 => alike * 2_f64.powi(-60),
+                Values::Mixed if row.is_multiple_of(64) => alike * 2_f64.powi(-60),
                 Values::Alike | Values::Mixed => alike,
             }
         };
