@@ -12,7 +12,6 @@ use super::measure::{Row, Setup, median, wall};
 use super::report::Findings;
 use super::stages::Staged;
 use super::timer::Timer;
-use super::walk::Walked;
 use super::wrong;
 use koel_cli::answers;
 use koel_cli::failure::{Failure, Result};
@@ -82,17 +81,12 @@ impl OnDevice<'_> {
                 done => done?,
             }
         }
-        let mut walks = Vec::new();
-        if self.setup.args.walk {
-            self.progress.say(format!("walking a table of {} pairs", self.setup.n));
-            walks.push(Walked::of(&table, self.setup.n)?);
-        }
         let mut stages = Vec::new();
         if self.setup.args.stages {
             self.progress.say(format!("the stages of a build of {} pairs", self.setup.n));
             stages.push(Staged::of(&builder, self.device, self.setup)?);
         }
-        Ok(Findings { rows, walks, stages, left_out })
+        Ok(Findings { rows, stages, left_out })
     }
 }
 

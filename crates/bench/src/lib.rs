@@ -33,7 +33,6 @@ mod several;
 mod stages;
 mod tables;
 mod timer;
-mod walk;
 mod wide;
 
 use std::process::ExitCode;
@@ -94,7 +93,6 @@ Examples:
   koel-bench --n 2^24,2^26 --load 0.8 --device opencl --json
   koel-bench --device cpu --threads 1 --hits 100,0 --no-peers
   koel-bench --scheme bucketized,horton --kind canonical --load 0.5,0.7,0.8,0.9,0.95 --n 2^24
-  koel-bench --scheme horton --load 0.9 --walk
   koel-bench --n 2^24 --stages --no-peers
   koel-bench --scheme fks,quadratic --n 512..2^24 --no-peers
   koel-bench --table multi --n 10M --multiplicity 1..2048 --scheme cuckoo,sorted --no-peers
@@ -130,10 +128,6 @@ pub(crate) struct Args {
     /// Only koel's own tables
     #[arg(long)]
     no_peers: bool,
-    /// Also count the reads of lookups by walking each table, compared with the paper's model (percent of what exceeds
-    /// one read)
-    #[arg(long)]
-    walk: bool,
     /// Also how long each stage of a build takes, and of all else that is timed on the device of tables other than
     /// maps: a kernel each on OpenCL, a parallel pass each on the CPU, and what the host does of maps that are built
     /// there;
@@ -158,7 +152,7 @@ pub(crate) struct Args {
         long, value_name = "PARTS", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all",
         value_parser = wide::PARTS,
         conflicts_with_all = [
-            "all", "paper", "insert", "walk", "table", "duplicates", "kind", "SchemeOptions",
+            "all", "paper", "insert", "table", "duplicates", "kind", "SchemeOptions",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
@@ -168,7 +162,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         conflicts_with_all = [
-            "all", "wide", "paper", "insert", "walk", "stages", "table", "duplicates", "kind", "scheme", "SchemeOptions",
+            "all", "wide", "paper", "insert", "stages", "table", "duplicates", "kind", "scheme", "SchemeOptions",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]
@@ -182,7 +176,7 @@ pub(crate) struct Args {
     #[arg(
         long, value_name = "PAPER", help_heading = "Papers",
         conflicts_with_all = [
-            "all", "insert", "no_peers", "walk", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions", "load", "queries",
+            "all", "insert", "no_peers", "stages", "table", "duplicates", "scheme", "kind", "SchemeOptions", "load", "queries",
             "hits", "multiplicity", "heavy", "domain", "defined", "picture", "order"
         ]
     )]

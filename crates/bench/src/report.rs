@@ -10,7 +10,6 @@ use koel::device::Any;
 use super::Args;
 use super::measure::Row;
 use super::stages::Staged;
-use super::walk::Walked;
 use koel_cli::devices;
 use koel_cli::text::{self, Align, Table};
 
@@ -18,7 +17,6 @@ use koel_cli::text::{self, Align, Table};
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) rows: Vec<Row>,
-    pub(super) walks: Vec<Walked>,
     pub(super) stages: Vec<Staged>,
     /// Tables that cannot be built from the data, with the reasons.
     pub(super) left_out: Vec<String>,
@@ -27,7 +25,6 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn extend(&mut self, more: Findings) {
         self.rows.extend(more.rows);
-        self.walks.extend(more.walks);
         self.stages.extend(more.stages);
         self.left_out.extend(more.left_out);
     }
@@ -97,9 +94,6 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
         let (n, copies) = (text::grouped(first.n.into()), copies.unwrap_or_default());
         shown.push_str(&format!("\nn = {n}{copies}\n{}", table.render()));
     }
-    for walk in &findings.walks {
-        shown.push_str(&format!("\n{}", walk.line()));
-    }
     if !findings.stages.is_empty() {
         shown.push_str(&format!("\n{}", Staged::text(&findings.stages)));
     }
@@ -112,7 +106,6 @@ pub(super) fn text(findings: &Findings, devices: &[Any], args: &Args) -> String 
 /// The measurements as JSON.
 pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     let devices = devices.iter().map(|device| devices::json(device.info()));
-    let walks = findings.walks.iter().map(Walked::json);
     let stages = findings.stages.iter().map(Staged::json);
     let rows = findings.rows.iter().map(|row| {
         json!({
@@ -126,6 +119,6 @@ pub(super) fn json(findings: &Findings, devices: &[Any], args: &Args) -> Value {
     json!({
         "koel": env!("CARGO_PKG_VERSION"), "repeats": args.repeats, "threads": rayon::current_num_threads(),
         "data": args.data.json(), "devices": devices.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(),
-        "walks": walks.collect::<Vec<_>>(), "stages": stages.collect::<Vec<_>>(), "left_out": findings.left_out,
+        "stages": stages.collect::<Vec<_>>(), "left_out": findings.left_out,
     })
 }

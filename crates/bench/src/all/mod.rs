@@ -35,14 +35,13 @@ use koel_cli::progress::Progress;
 use koel_cli::text;
 
 /// The options that conflict with `--all`, and the group of a scheme's parameters.
-pub(super) const WITHOUT: [&str; 17] = [
+pub(super) const WITHOUT: [&str; 16] = [
     "SchemeOptions",
     "scheme",
     "kind",
     "load",
     "table",
     "duplicates",
-    "walk",
     "stages",
     "insert",
     "queries",

@@ -100,8 +100,8 @@ pub(super) fn requested(args: &Args) -> Result<bool> {
     if args.table == Table::Group && !args.load.is_empty() {
         return refuse("group-by chooses the load of its table: omit --load");
     }
-    if args.data.has_order() || args.walk || args.insert {
-        return refuse("--domain, --order, --walk and --insert apply only to maps of distinct keys: omit them");
+    if args.data.has_order() || args.insert {
+        return refuse("--domain, --order and --insert apply only to maps of distinct keys: omit them");
     }
     Ok(true)
 }

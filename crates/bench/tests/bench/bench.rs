@@ -34,12 +34,6 @@ fn bench_measures_what_it_says() {
     assert_eq!((count("what", "remove a tenth"), count("what", "compact")), (2 * 2, 2));
     assert!(rows.iter().filter(|row| row["scheme"] == "cuckoo").all(|row| row["load"].as_f64().unwrap() <= 0.75));
     assert!(folder.ok("--n 2000 --queries 2000 --repeats 1 --device cpu --no-peers").contains("n = 2,000"));
-    let walk = "--scheme horton --kind canonical --n 100K --queries 2000 --repeats 1 --device cpu --no-peers --walk";
-    let walked = folder.json(&format!("{walk} --json"));
-    for count in walked["walks"][0]["counts"].as_array().unwrap() {
-        assert!(count["distance"].as_f64().unwrap().abs() < 0.08, "{count}");
-    }
-    assert!(folder.ok(walk).contains("Type B buckets 0."));
 }
 
 /// All cells of a picture are queried, in every order; the command itself checks the answers.
@@ -229,7 +223,6 @@ fn bench_refuses_options_of_other_tables() {
         ("--duplicates first", "--multiplicity or --heavy"),
         ("--table multi --duplicates first", "--table map: omit it"),
         ("--table multi --multiplicity 0", "1 or more"),
-        ("--table multi --walk", "--walk"),
         ("--table set --order sorted", "--order"),
         ("--table group --load 0.5,0.8", "--load"),
         ("--scheme nothing", "nothing"),
@@ -349,7 +342,6 @@ fn bench_of_all_refuses_options_of_single_benches() {
         ("--functions 3", "--functions"),
         ("--hits 50", "--hits"),
         ("--table set", "--table"),
-        ("--walk", "--walk"),
         ("--insert", "--insert"),
         ("--domain 64x64 --defined 100", "--domain"),
         ("--order sorted", "--order"),

@@ -264,7 +264,6 @@ fn options_without_effect_on_papers_are_refused() {
         "--functions 3",
         "--load 0.5",
         "--hits 50",
-        "--walk",
         "--stages",
         "--table multi",
         "--domain 9x9 --defined 9",

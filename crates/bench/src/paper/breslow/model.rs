@@ -4,14 +4,13 @@ use koel::backend::Runs;
 use koel::device::Any;
 use koel::scheme::horton::model;
 use koel::scheme::{HortonFamily, Limits, Request};
-use koel::table::Stats;
+use koel::table::{Buckets, Stats};
 use koel::workload::Workload;
 use koel::{Bucketized, Horton, Insertion, Load, Scheme};
 
 use super::{FUNCTIONS, TAGS, functions};
 use crate::figure::{Axis, Figure};
 use crate::paper::bench::{Bench, Pairs};
-use crate::walk::type_b_share;
 use koel_cli::failure::Result;
 
 /// Slots of a bucket, in the paper's figures.
@@ -142,6 +141,12 @@ pub(super) fn validation(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         }
     }
     Ok(vec![entries, hits, misses])
+}
+
+/// The share of Type B buckets in a table with bucket types.
+fn type_b_share(stats: &Stats) -> f64 {
+    let of = |name: &str| stats.buckets.iter().find(|b| b.name == name).map_or(0, Buckets::count) as f64;
+    of("B") / (of("A") + of("B")).max(1.0)
 }
 
 /// The counts of a table.
