@@ -110,6 +110,26 @@ impl Numbers {
         }
     }
 
+    /// The bits of the sum of one value.
+    #[inline(always)]
+    pub(crate) fn sum_of_one(self, bits: u64) -> u64 {
+        match self {
+            // The sum of -0.0 is 0.0, as that of an empty group.
+            Numbers::Double => bits_of(f64::from_bits(bits) + 0.0),
+            _ => bits,
+        }
+    }
+
+    /// The bits of the mean of one value.
+    #[inline(always)]
+    pub(crate) fn mean_of_one(self, bits: u64) -> u64 {
+        match self {
+            Numbers::Unsigned => (bits as f64).to_bits(),
+            Numbers::Signed => (bits as i64 as f64).to_bits(),
+            Numbers::Double => self.sum_of_one(bits),
+        }
+    }
+
     /// The bits of a sum; `None` if an integer does not fit in 64 bits.
     #[inline(always)]
     pub(crate) fn sum(self, sum: i128, window: Window) -> Option<u64> {

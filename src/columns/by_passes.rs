@@ -128,11 +128,11 @@ pub(crate) fn distinct_rows<B: Runs<K::Rows>, K: Key>(backend: &B, keys: &[K]) -
 pub(crate) fn first_rows<B: Runs<K::Rows>, K: Key>(backend: &B, keys: ColumnOf<'_, B, K>) -> Result<FirstRows<B, K>> {
     keys.on(backend, |keys| {
         let table = first_positions::<B, K>(backend, keys)?;
+        if table.least_duplicate.is_none() {
+            return Ok(FirstRows::by_table(backend, table, backend.iota(keys.len())?, keys.len()));
+        }
         let (rows, _) = looked_up(backend, &table, keys)?;
-        let distinct = match table.least_duplicate {
-            None => keys.len(),
-            Some(_) => backend.select(&backend.mark(&rows, keys.len())?, true, &rows)?.len(),
-        };
+        let distinct = backend.select(&backend.mark(&rows, keys.len())?, true, &rows)?.len();
         Ok(FirstRows::by_table(backend, table, rows, distinct))
     })
 }

@@ -1,8 +1,7 @@
 //! Whole columns: distinct keys, numbers of keys, groups, first rows, and the right sides of joins.
 //!
 //! ```text
-//! mod.rs          Columns: one method per operation; groups, joins and ids call these, and no other code depends on
-//!                 which device they run on
+//! mod.rs          Columns: one method per operation, which selects the algorithm; groups, joins and ids call these
 //! by_passes.rs    the default: passes over columns, and one hash table
 //! numbering.rs    .. distinct keys in an order that is the same on every device, and the id of each row
 //! first_seen.rs   .. the order of first occurrence: by slots of keys, a table or a sort

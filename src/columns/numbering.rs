@@ -2,7 +2,7 @@
 //! first positions.
 //!
 //! ```text
-//! sort     sorted = sort(keys);   begins = heads(sorted);   unique = select(begins, sorted);   ids = ranks(begins)
+//! sort     sorted = sort(keys);   begins = heads(sorted);   unique = select(begins, sorted);   ids of sorted rows = ranks(begins)
 //! table    key -> complement of its first position;   unique = select(mark(first positions), keys)
 //! ```
 //!

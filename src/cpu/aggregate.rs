@@ -118,7 +118,7 @@ fn by_partition<V: Word>(
     for found in by_task.into_iter().flatten() {
         cells.push(found?);
     }
-    Ok(Divided { cells, first, shift })
+    Ok(Divided { cells, first, shift, codes: None })
 }
 
 /// Writes the rows of a chunk, ordered by partition, with ids from the first one of the partition on.

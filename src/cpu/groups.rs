@@ -14,8 +14,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::chunk_queue::ChunkQueue;
-use super::first_occurrences::{Numbered, Numbering, ROWS_FOR_NUMBERS};
+use super::first_occurrences::{ByPartition, Kind, Numbered, Numbering};
 use super::memory::prefetch;
+use super::primitives::of_rows;
 use super::sums::Totals;
 use super::{BLOCK, CHUNK, Cpu, Memory};
 use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
@@ -172,8 +173,20 @@ impl Cpu {
         {
             return Ok(Grouped::Whole(front.unique, all));
         }
+        let kind = self.run(|| Kind::of(keys))?;
+        let of_wanted = if wanted.values() { values } else { &[] };
+        if let Some(rows) = self.by_partition(keys, of_wanted, &kind)? {
+            self.ledger().kernel("group", keys.len());
+            return self.grouped_by_partition(rows, window(numbers, of_wanted, wanted), numbers, wanted);
+        }
         let mut ids = self.unwritten(keys.len())?;
-        let numbering = match self.numbering(keys, ids.words_mut()?, keys.len() / ROWS_FOR_NUMBERS)? {
+        let numbering = match self.numbering(keys, ids.words_mut()?, &kind)? {
+            Numbered::ById(unique) | Numbered::ByKey(Numbering { unique, .. })
+                if unique.words().len() == keys.len() =>
+            {
+                let all = self.of_single_rows(keys.len(), of_wanted, numbers, wanted)?;
+                return Ok(Grouped::Whole(unique, all));
+            }
             Numbered::ById(unique) => {
                 self.ledger().kernel("ids", keys.len());
                 return Ok(Grouped::ById(unique, ids));
@@ -202,6 +215,54 @@ impl Cpu {
     ) -> Result<Option<WideAccumulated<Cpu>>> {
         let ids = |rows: Range<usize>, ids: &mut [u32]| numbering.look(rows.start, &keys[rows], ids);
         self.grouped_ids(keys.len(), numbering.unique.words().len(), values, numbers, wanted, ids)
+    }
+
+    /// The requested aggregates of groups of one row each.
+    fn of_single_rows<V: Word>(
+        &self,
+        rows: usize,
+        values: &[V],
+        of: Numbers,
+        wanted: Wanted,
+    ) -> Result<WideAccumulated<Cpu>> {
+        self.ledger().kernel("group", rows);
+        let many = |wanted: bool| if wanted { rows } else { 0 };
+        let value = |row: usize| values[row].into();
+        self.run(|| {
+            Ok(WideAccumulated {
+                counts: of_rows(many(wanted.count), |_| 1)?,
+                sums: of_rows(many(wanted.sum), |row| of.sum_of_one(value(row)))?,
+                means: of_rows(many(wanted.mean), |row| of.mean_of_one(value(row)))?,
+                least: of_rows(many(wanted.least), |row| of.of_low_code(of.low_code(value(row))))?,
+                greatest: of_rows(many(wanted.greatest), |row| of.of_high_code(of.high_code(value(row))))?,
+                overflow: None,
+            })
+        })?
+    }
+
+    /// The groups of rows by partition, each partition by one thread.
+    fn grouped_by_partition<K: Key, V: Word>(
+        &self,
+        rows: ByPartition<K, V>,
+        window: Window,
+        of: Numbers,
+        wanted: Wanted,
+    ) -> Result<Grouped<K>> {
+        let begin = |codes| Cells::of_range(codes, wanted);
+        let take = |cells: &mut Cells, ids: &[u32], values: &[V]| cells.take_any(ids, values, of, window);
+        let mut cells = self.run(|| rows.each_partition(begin, take))??;
+        if cells.iter().any(|cells| matches!(&cells.outside, Outside::Rows(rows) if rows.len() > 0)) {
+            let group = rows.groups_of_codes()?;
+            for cells in &mut cells {
+                if let Outside::Rows(leftovers) = &mut cells.outside {
+                    leftovers.renumber(&group);
+                }
+            }
+        }
+        let ByPartition { unique, codes, shift, .. } = rows;
+        let (groups, first) = (unique.words().len(), (0..=cells.len()).collect());
+        let all = Divided { cells, first, shift, codes: Some(codes) };
+        Ok(Grouped::Whole(unique, added_up(self, all, groups, of, wanted, window)?))
     }
 
     /// The requested aggregates of groups. `look` writes the ids of a few rows at a time, or returns that it does not
@@ -253,7 +314,7 @@ impl Cpu {
         if unknown.into_inner() {
             return Ok(None);
         }
-        let all = Divided { first: vec![0, all.len()], cells: all, shift: u32::BITS };
+        let all = Divided { first: vec![0, all.len()], cells: all, shift: u32::BITS, codes: None };
         added_up(self, all, groups, numbers, wanted, window).map(Some)
     }
 }
@@ -265,6 +326,8 @@ pub(super) struct Divided {
     pub(super) first: Vec<usize>,
     /// The base-2 logarithm of the number of groups of a partition.
     pub(super) shift: u32,
+    /// The partition of each group and its number there, if they are not those of the group's number.
+    pub(super) codes: Option<Memory<u32>>,
 }
 
 impl Divided {
@@ -275,10 +338,20 @@ impl Divided {
         group: usize,
         column: impl Fn(&'a Cells) -> &'a Vec<C>,
     ) -> impl Iterator<Item = C> {
-        let partition = (group as u64 >> self.shift) as usize;
-        let at = group - ((partition as u64) << self.shift) as usize;
-        let cells = &self.cells[self.first[partition]..self.first[partition + 1]];
-        cells.iter().filter_map(move |cells| column(cells).get(at).copied())
+        let place = |code: u32| ((u64::from(code) >> self.shift) as usize, code & ((1_u64 << self.shift) - 1) as u32);
+        let cells = |partition: usize| &self.cells[self.first[partition]..self.first[partition + 1]];
+        let code = match &self.codes {
+            None => group as u32,
+            Some(codes) => {
+                if let Some(&next) = codes.words().get(group + BLOCK / 4) {
+                    let (partition, at) = place(next);
+                    cells(partition).iter().for_each(|cells| prefetch(column(cells), at as usize));
+                }
+                codes.words()[group]
+            }
+        };
+        let (partition, at) = place(code);
+        cells(partition).iter().filter_map(move |cells| column(cells).get(at as usize).copied())
     }
 }
 
@@ -334,68 +407,4 @@ fn of_groups<T: Send>(to: &mut [T], of_group: impl Fn(usize) -> T + Sync) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-    use crate::{Aggregate, Error, IdOrder, group};
-
-    /// Few groups, with and without all keys in the front of the column; more groups than a chunk has rows; more than
-    /// [`CACHED`]; and enough groups for aggregation by ids, on any number of threads or only on many.
-    #[test]
-    fn groups_are_those_of_a_plain_loop() -> Result<()> {
-        let rows: u64 = if cfg!(miri) { 300 } else { 300_000 };
-        for (groups, apart, late, by_id_from) in [
-            (50, 1, 0, None),
-            (50, 1, 1, None),
-            (50, 1 << 45, 0, None),
-            (50, 1 << 45, 1, None),
-            (7000, 1 << 40, 3, None),
-            (20_000, 1 << 40, 3, Some(2)),
-            (200_000, 1, 0, Some(1)),
-        ] {
-            // Every remainder occurs, not in order.
-            let mut keys: Vec<u64> = (0..rows).map(|i| i * 7919 % groups * apart + 5).collect();
-            let front = keys.len() - late;
-            keys[front..].fill(u64::MAX);
-            let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x12_3456)).collect();
-            let (mut unique, mut expected) = (Vec::new(), HashMap::new());
-            for (&key, &value) in keys.iter().zip(&values) {
-                let group = expected.entry(key).or_insert_with(|| {
-                    unique.push(key);
-                    (0, 0, i64::MAX, i64::MIN)
-                });
-                *group = (group.0 + 1, group.1 + value, value.min(group.2), value.max(group.3));
-            }
-            assert!(cfg!(miri) || unique.len() as u64 == groups + u64::from(late > 0));
-            for threads in [1, 2, 8] {
-                let cpu = Cpu::with_threads(threads)?;
-                let count = Wanted { count: true, ..Wanted::default() };
-                let by_id = matches!(cpu.grouped::<_, u64>(&keys, &[], Numbers::Signed, count)?, Grouped::ById(..));
-                let expected_by_id = by_id_from.is_some_and(|from| threads >= from);
-                assert!(cfg!(miri) || by_id == expected_by_id, "{groups}, {threads} threads");
-                let found = group::wide::group_by(&cpu, &keys, &values, &Aggregate::ALL, IdOrder::FirstSeen)?;
-                assert!(found.keys == unique, "{groups}, {apart}, {late}, {threads} threads");
-                let of = |i: usize| (found.counts[i], found.sums[i], found.mins[i], found.maxs[i]);
-                assert!(unique.iter().enumerate().all(|(i, key)| of(i) == expected[key]), "{groups}, {apart}, {late}");
-                let short: Vec<u32> = values.iter().map(|&value| value as u32).collect();
-                let found = group::wide::group_by(&cpu, &keys, &short, &[Aggregate::Max], IdOrder::FirstSeen)?;
-                let most = |key| keys.iter().zip(&short).filter(|pair| *pair.0 == key).map(|pair| *pair.1).max();
-                assert_eq!((found.keys.len(), Some(found.maxs[1])), (unique.len(), most(unique[1])));
-                assert!(found.sums.is_empty() && found.counts.is_empty());
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn the_first_group_whose_sum_does_not_fit_is_reported() {
-        let cpu = Cpu::new();
-        let keys = [7_u64, 3, 9, 3, 9, 7];
-        let group =
-            |values: &[i64; 6]| group::wide::group_by(&cpu, &keys, values, &[Aggregate::Sum], IdOrder::FirstSeen);
-        let error = group(&[1, i64::MAX, i64::MIN, 1, -1, 1]).expect_err("two do not fit");
-        assert!(matches!(error, Error::SumTooLarge { key: 3 }), "{error}");
-        assert_eq!(group(&[i64::MAX, i64::MIN, 0, 1, 0, -5]).expect("all fit").sums, [i64::MAX - 5, i64::MIN + 1, 0]);
-    }
-}
+mod tests;

@@ -72,6 +72,11 @@ impl Leftovers {
         self.pieces.iter().map(|piece| piece.ids.len()).sum()
     }
 
+    /// Replaces the group of each row.
+    pub(crate) fn renumber(&mut self, group: impl Fn(u32) -> u32) {
+        self.pieces.iter_mut().flat_map(|piece| &mut piece.ids).for_each(|id| *id = group(*id));
+    }
+
     /// Joins the rows of both.
     pub(crate) fn and(mut self, mut others: Self) -> Result<Self> {
         memory::reserve(&mut self.pieces, others.pieces.len())?;

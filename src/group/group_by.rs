@@ -1,10 +1,10 @@
 //! Aggregates of the values of each key.
 //!
 //! ```text
-//! FirstSeen    the id of each row (`numbering.rs`), then one pass over rows that adds up by id;
+//! FirstSeen    the id of each row (`columns/first_seen.rs`), then one pass over rows that adds up by id;
 //!              on the CPU, for columns with few groups, both in one pass without writing ids (`cpu/groups.rs`)
 //! Ascending    sort_pairs(keys, values); rows of one key are adjacent, and their id is the number of runs that began
-//!              before; on devices, for columns with few groups, the groups by slots (`first_seen.rs`), and a sort of them
+//!              before; on devices, for columns with few groups, the groups by slots, and a sort of them
 //! ```
 //!
 //! A group with most of the rows costs no more than many small groups: see [`Relational::accumulate`].

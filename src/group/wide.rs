@@ -59,7 +59,7 @@ use super::{Aggregate, DeviceGroups, Groups, IdOrder};
 use crate::backend::{BufferOf, BuffersOf, DeviceBuffer, Runs};
 use crate::columns::{ColumnOf, Columns, Numbered};
 use crate::error::{Error, Result};
-use crate::scheme::Key;
+use crate::scheme::{Bucketized, Key};
 
 /// As [`group::unique`](super::unique).
 ///
@@ -198,7 +198,7 @@ pub fn group_rows_on<B: Runs<K::Rows>, K: Key>(
 /// # Errors
 /// [`Error::LengthMismatch`]; [`Error::TooLarge`] for 2^32 or more rows or groups; [`Error::SumTooLarge`] with the
 /// number of the first group whose sum does not fit in 64 bits; or what the device reports.
-pub fn aggregate<B: Columns<u32>, V: Number>(
+pub fn aggregate<B: Runs<Bucketized>, V: Number>(
     backend: &B,
     ids: &[u32],
     groups: usize,
@@ -226,7 +226,7 @@ pub fn aggregate<B: Columns<u32>, V: Number>(
 ///
 /// # Errors
 /// As [`aggregate`].
-pub fn aggregate_on<B: Columns<u32>, V: Number>(
+pub fn aggregate_on<B: Runs<Bucketized>, V: Number>(
     backend: &B,
     ids: &BufferOf<B, u32>,
     groups: usize,

@@ -101,11 +101,11 @@ impl<B: Runs<S>, S: Scheme<Value = u32>> JoinIndex<B, S> {
     }
 
     /// Joins a left column of keys with the indexed column. Computes the length of the result; the rows are created
-    /// when they are requested.
+    /// when they are requested, except in inner joins of distinct keys, whose rows are created at once.
     ///
     /// Cost: a lookup and two adjacent reads per left row, and a prefix sum. Memory on the device: 16 bytes per left
-    /// row, 12 of which are kept while the [`Join`] exists (semi and anti: 4 bytes per row of the result; right and
-    /// full: also up to 28 bytes per right row without a match, of which 4 are kept).
+    /// row, 12 of which are kept while the [`Join`] exists (inner joins of distinct keys: 8 bytes per row of the
+    /// result; semi and anti: 4; right and full: also up to 28 per right row without a match, 4 of which are kept).
     ///
     /// # Errors
     /// [`Error::TooLarge`] for 2^32 or more rows; [`Error::OutOfMemory`] or what the device reports.

@@ -173,7 +173,7 @@ enum First {
 impl FirstKeys {
     /// Creates an index of right keys.
     ///
-    /// Cost: as [`RightKeys::new`], without the lists of rows with equal keys.
+    /// Cost: as [`RightKeys::new`], with 4 bytes per row instead of the lists of rows with equal keys.
     ///
     /// # Errors
     /// As [`RightKeys::new`].

@@ -97,7 +97,7 @@ impl Homes {
     /// Calls `at_home` for each of at most [`CHUNK`] keys with its number and line, long after the line was prefetched.
     /// If `at_home` returns that the search of a key continues, calls `behind` with the next line.
     ///
-    /// With `BRANCHES`, that line is prefetched at once. Without, it is prefetched [`AHEAD`] keys before `behind`, and
+    /// With `BRANCHES`, that line is prefetched at once. Without, it is prefetched at most [`AHEAD`] keys earlier, and
     /// the loop does not branch on whether a search continues, which processors cannot predict. Lookups then take as
     /// little as half the time. Insertions branch in any case.
     #[inline(always)]
@@ -132,6 +132,9 @@ impl Homes {
         }
         let going_on = going_on.get(..count).unwrap_or_default();
         let key_of = |i: u16| keys[usize::from(i)].into();
+        if !BRANCHES {
+            going_on.iter().take(AHEAD).for_each(|&i| prefetch(lines, self.of(key_of(i)) + 1));
+        }
         for (at, &i) in going_on.iter().enumerate() {
             if !BRANCHES && let Some(&later) = going_on.get(at + AHEAD) {
                 prefetch(lines, self.of(key_of(later)) + 1);

@@ -50,7 +50,8 @@ use hashed::Hashed;
 use present::Present;
 use sorted::Sorted;
 
-pub(in crate::cpu) use numbered::{Numbered, Numbering, ROWS_FOR_NUMBERS};
+pub(in crate::cpu) use numbered::{Numbered, Numbering};
+pub(in crate::cpu) use partitioned::ByPartition;
 
 /// The most rows that one thread processes alone: waking other threads takes as long as this work.
 const ALONE: usize = if cfg!(miri) { 16 } else { 1 << 16 };
@@ -89,7 +90,7 @@ enum Strategy<K: Key> {
 }
 
 /// What determines how the keys of a column are found.
-enum Kind<K> {
+pub(in crate::cpu) enum Kind<K> {
     /// They are addressed directly: the least key, and the number of values from it to the greatest one.
     Range(K, usize),
     /// They are hashed: about the number of distinct keys.
@@ -97,7 +98,7 @@ enum Kind<K> {
 }
 
 impl<K: Key> Kind<K> {
-    fn of(keys: &[K]) -> Self {
+    pub(in crate::cpu) fn of(keys: &[K]) -> Self {
         match range(keys, most_addressed(keys.len())) {
             Some((least, range)) => Kind::Range(least, range),
             None => Kind::Keys(estimate::distinct(keys)),
@@ -107,8 +108,8 @@ impl<K: Key> Kind<K> {
 
 impl<K: Key> FirstOccurrences<K> {
     /// Indexes a column of fewer than 2^32 rows, on the threads of the calling pool.
-    fn of(cpu: &Cpu, keys: &[K], kind: Kind<K>) -> Result<Self> {
-        match kind {
+    fn of(cpu: &Cpu, keys: &[K], kind: &Kind<K>) -> Result<Self> {
+        match *kind {
             Kind::Range(least, range) => Self::dense(keys, least, range),
             Kind::Keys(expected) => Self::hashed(cpu, keys, expected, None),
         }

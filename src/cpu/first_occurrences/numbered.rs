@@ -12,6 +12,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use super::partitioned::ByPartition;
 use super::{FirstOccurrences, Kind, Memory, alone, brief, estimate, grain, most_addressed, partitioned, range};
 use crate::backend::join_rows::NO_ROW;
 use crate::backend::{DeviceBuffer, HashBackend, Word, bitmap_words};
@@ -36,7 +37,11 @@ const MANY: usize = 1 << 13;
 const ROWS_FOR_TABLE: usize = 12;
 /// With more rows per key, on average, rows are numbered by one table: partitions are not much faster, and take 10
 /// bytes per row for any number of keys.
-pub(in crate::cpu) const ROWS_FOR_NUMBERS: usize = 1 << 10;
+const ROWS_FOR_NUMBERS: usize = 1 << 10;
+/// With fewer rows per key, on average, aggregating by partition takes more time than by ids, because each group is
+/// read from another partition. With two threads, it also does in shorter columns.
+const ROWS_TO_AGGREGATE: usize = 2;
+const LONG: usize = 1 << 22;
 /// With fewer rows per key, on average, first rows are found by a lookup of each row.
 const ROWS_A_KEY: usize = 4;
 
@@ -156,7 +161,7 @@ impl<K: Key> FirstOccurrences<K> {
         Ok(bits)
     }
 
-    fn numbered(mut self, keys: &[K]) -> Result<Numbering<K>> {
+    pub(super) fn numbered(mut self, keys: &[K]) -> Result<Numbering<K>> {
         if self.all_distinct() {
             return Ok(Numbering { unique: of_rows(keys.len(), |row| keys[row])?, numbers: None });
         }
@@ -169,18 +174,17 @@ impl<K: Key> FirstOccurrences<K> {
 }
 
 impl<K: Key> Kind<K> {
-    /// As [`partitioned::numbered`], if there are about `least` keys or more, and several threads. Otherwise, and if
-    /// there is not enough memory, `None`.
-    fn partitioned<T: Word>(
+    /// The result of `work` by partitions, which receives about the number of distinct keys, if these are about `least`
+    /// or more, and there are several threads. Otherwise, and if there is not enough memory, `None`.
+    fn partitioned<T>(
         &self,
-        keys: &[K],
-        ids: &mut [u32],
+        rows: usize,
         least: usize,
-        of_row: impl Fn(usize) -> T + Sync,
-    ) -> Result<Option<Memory<T>>> {
+        work: impl FnOnce(usize) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         match *self {
-            Kind::Keys(expected) if expected >= least.max(MANY) && !alone(keys.len()) && threads() > 1 => {
-                match partitioned::numbered(keys, ids, expected, of_row) {
+            Kind::Keys(expected) if expected >= least.max(MANY) && !alone(rows) && threads() > 1 => {
+                match work(expected) {
                     Err(Error::OutOfMemory { .. }) => Ok(None),
                     found => found,
                 }
@@ -216,7 +220,7 @@ impl Cpu {
         {
             return Ok(front.unique);
         }
-        match self.numbering(keys, ids, keys.len() / ROWS_FOR_NUMBERS)? {
+        match self.numbering(keys, ids, &self.run(|| Kind::of(keys))?)? {
             Numbered::ById(unique) => Ok(unique),
             Numbered::ByKey(numbering) => {
                 self.run(|| numbering.write(keys, ids))?;
@@ -256,10 +260,11 @@ impl Cpu {
         let of_row = &of_row;
         self.run(|| {
             let kind = Kind::of(keys);
-            if let Some(all) = kind.partitioned(keys, &mut [], keys.len() / ROWS_FOR_TABLE, of_row)? {
+            let by_partitions = |expected| partitioned::numbered(keys, &mut [], expected, of_row);
+            if let Some(all) = kind.partitioned(keys.len(), keys.len() / ROWS_FOR_TABLE, by_partitions)? {
                 return Ok(all);
             }
-            let first = FirstOccurrences::of(self, keys, kind)?;
+            let first = FirstOccurrences::of(self, keys, &kind)?;
             if first.all_distinct() {
                 return of_rows(keys.len(), of_row);
             }
@@ -305,18 +310,34 @@ impl Cpu {
         Ok(unique)
     }
 
-    /// The numbering of a column. Writes the number of each row to `ids`, which has the length of the column, if there
-    /// are about `least` keys or more and several threads.
-    pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K], ids: &mut [u32], least: usize) -> Result<Numbered<K>> {
+    /// The numbering of a column of this kind. Writes the number of each row to `ids`, which has the length of the
+    /// column, if there are many keys and several threads.
+    pub(in crate::cpu) fn numbering<K: Key>(&self, keys: &[K], ids: &mut [u32], kind: &Kind<K>) -> Result<Numbered<K>> {
         self.ledger_of("first rows", keys.len());
         self.run(|| {
-            let kind = Kind::of(keys);
-            match kind.partitioned(keys, ids, least, |row| keys[row])? {
+            let by_partitions = |expected| partitioned::numbered(keys, ids, expected, |row| keys[row]);
+            match kind.partitioned(keys.len(), keys.len() / ROWS_FOR_NUMBERS, by_partitions)? {
                 Some(unique) => Ok(Numbered::ById(unique)),
                 None => FirstOccurrences::of(self, keys, kind)?.numbered(keys).map(Numbered::ByKey),
             }
         })
         .flatten()
+    }
+
+    /// The rows of a column of this kind by partition, with their values. `None` if aggregating by ids probably takes
+    /// less time, or if a key has many rows.
+    pub(in crate::cpu) fn by_partition<K: Key, V: Word>(
+        &self,
+        keys: &[K],
+        values: &[V],
+        kind: &Kind<K>,
+    ) -> Result<Option<ByPartition<K, V>>> {
+        let rows = keys.len();
+        let of_many = |expected| match rows >= ROWS_TO_AGGREGATE * expected && (threads() > 2 || rows >= LONG) {
+            true => ByPartition::of(keys, values, expected),
+            false => Ok(None),
+        };
+        self.run(|| kind.partitioned(rows, rows / ROWS_FOR_NUMBERS, of_many)).flatten()
     }
 
     /// The numbering of a column's front. `None` unless the front has so few keys, each so often, that the rest of the
@@ -332,7 +353,7 @@ impl Cpu {
             if estimate::distinct(front) * COPIES > FRONT + FRONT / 4 {
                 return Ok(None);
             }
-            let first_occurrences = FirstOccurrences::of(self, front, Kind::of(front))?;
+            let first_occurrences = FirstOccurrences::of(self, front, &Kind::of(front))?;
             if first_occurrences.distinct * COPIES > FRONT {
                 Ok(None)
             } else {

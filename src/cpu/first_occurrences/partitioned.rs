@@ -1,4 +1,4 @@
-//! Numbers the keys of a column with many keys by partitions, on all threads.
+//! Numbers the keys of a column with many keys by partitions, on all threads; groups are aggregated by partition, too.
 //!
 //! ```text
 //! spread    each chunk of rows:   its keys, ordered by partition, which is the top bits of their hash
@@ -6,6 +6,8 @@
 //!                                 number in the partition, and marked if it is new
 //! order     each chunk:           its marked rows are first rows, so their ranks are the numbers in the column
 //! ids       each chunk:           the numbers in the column of its rows
+//! groups    each partition:       one thread aggregates its rows by their numbers in it (`groups.rs`), so ids are not
+//!                                 written; values are spread with their keys
 //! ```
 //!
 //! Threads share no table. Random accesses are to words of one chunk or of one partition, which fit in a core's cache;
@@ -15,22 +17,25 @@
 //! A key with many rows would make its partition long, which one thread numbers. In chunks where one partition has more
 //! than 1/[`HEAVY`] of the rows, most rows whose key occurs earlier in the chunk are therefore not spread, but share
 //! the word of the earlier row. If a partition is still too long, as with chosen keys, the column is not numbered.
+//! Rows that share a word have no values there, so groups with a heavy key are aggregated by ids.
 //!
-//! Memory: 10 bytes per row and 4 per distinct key, in addition to the result, 4 bytes per chunk and partition, and a
-//! partition's table per thread.
+//! Memory: 10 bytes per row and 4 per distinct key, in addition to the result, 4 bytes per chunk and partition, a
+//! partition's table per thread, and the size of the values, if there are some.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use crossbeam::utils::CachePadded;
 
 use super::Memory;
 use super::brief::{self, Table};
 use crate::backend::Word;
+use crate::cpu::CHUNK;
 use crate::cpu::memory::{atomic, atomic_u32};
 use crate::cpu::primitives::{iota, of_rows};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::{Per, each, fold_with, threads};
+use crate::parallel::{Per, collect, each, fold_with, threads};
 use crate::scheme::Key;
 
 /// The least and the greatest number of rows per chunk. Places in a chunk have 16 bits.
@@ -58,8 +63,8 @@ pub(super) fn numbered<K: Key, T: Word>(
     expected: usize,
     of_row: impl Fn(usize) -> T + Sync,
 ) -> Result<Option<Memory<T>>> {
-    let bits = (expected / KEYS).max(1).ilog2().clamp(BITS[0], BITS[1]);
-    let mut rows = Rows::spread(keys, bits)?;
+    let bits = bits_for(expected);
+    let Some((mut rows, _)) = Rows::spread::<K, u32>(keys, &[], bits, true)? else { return Ok(None) };
     let Some(counts) = rows.number::<K>(1 << bits, expected >> bits)? else { return Ok(None) };
     let (bases, distinct) = before(&counts)?;
     if distinct as usize == keys.len() {
@@ -76,6 +81,87 @@ pub(super) fn numbered<K: Key, T: Word>(
     })?;
     rows.write_ids(&bases, ranks.words(), ids)?;
     Ok(Some(unique))
+}
+
+/// The base-2 logarithm of the number of partitions.
+fn bits_for(expected: usize) -> u32 {
+    (expected / KEYS).max(1).ilog2().clamp(BITS[0], BITS[1])
+}
+
+/// A column whose keys have a number in their partition, and the values of its rows.
+pub(in crate::cpu) struct ByPartition<K: Key, V: Word> {
+    /// The distinct keys in order of first occurrence.
+    pub(in crate::cpu) unique: Memory<K>,
+    /// The code of each of them: the partition, and its number there in the lower `shift` bits.
+    pub(in crate::cpu) codes: Memory<u32>,
+    pub(in crate::cpu) shift: u32,
+    /// The number of distinct keys of each partition.
+    counts: Vec<u32>,
+    rows: Rows,
+    values: Memory<V>,
+}
+
+impl<K: Key, V: Word> ByPartition<K, V> {
+    /// `values` are those of the rows, or empty. `None` if a key is heavy, or as [`numbered`].
+    pub(super) fn of(keys: &[K], values: &[V], expected: usize) -> Result<Option<Self>> {
+        let bits = bits_for(expected);
+        let Some((mut rows, values)) = Rows::spread(keys, values, bits, false)? else { return Ok(None) };
+        let Some(counts) = rows.number::<K>(1 << bits, expected >> bits)? else { return Ok(None) };
+        let shift = counts.iter().max().map_or(0, |most| most.next_power_of_two().ilog2());
+        if bits + shift > u32::BITS {
+            return Ok(None);
+        }
+        let (_, distinct) = before(&counts)?;
+        let mut codes = Memory::zeroed(distinct as usize)?;
+        let to = atomic_u32(codes.words_mut()?);
+        let unique = rows.order(distinct as usize, |row, number, id| {
+            to[id as usize].store((partition(keys[row], bits) << shift | number) as u32, Relaxed);
+            keys[row]
+        })?;
+        Ok(Some(ByPartition { unique, codes, shift, counts, rows, values }))
+    }
+
+    /// The results of `begin`, one for each partition, which receives the codes of its keys; and then, by `take`, the
+    /// numbers and values of its rows.
+    pub(in crate::cpu) fn each_partition<C: Send>(
+        &self,
+        begin: impl Fn(Range<usize>) -> Result<C> + Sync,
+        take: impl Fn(&mut C, &[u32], &[V]) -> Result<()> + Sync,
+    ) -> Result<Vec<C>> {
+        let Rows { size, chunks, words, .. } = &self.rows;
+        let (words, values) = (words.words(), self.values.words());
+        let of_partition = |partition: usize, count: u32| -> Result<C> {
+            let first = partition << self.shift;
+            let (mut found, mut numbers) = (begin(first..first + count as usize)?, [0; CHUNK]);
+            for (chunk, start) in chunks.iter().zip((0..).step_by(*size)) {
+                let mut rows = start + chunk.starts[partition] as usize..start + chunk.starts[partition + 1] as usize;
+                while !rows.is_empty() {
+                    let some = rows.start..rows.end.min(rows.start + CHUNK);
+                    let numbers = &mut numbers[..some.len()];
+                    numbers.iter_mut().zip(&words[some.clone()]).for_each(|(to, &word)| *to = word as u32);
+                    take(&mut found, numbers, values.get(some.clone()).unwrap_or(&[]))?;
+                    rows.start = some.end;
+                }
+            }
+            Ok(found)
+        };
+        let found = collect(&self.counts[..], 1, |partition, count| Some(of_partition(partition, count[0])))?;
+        let mut all = memory::reserved(found.len())?;
+        for found in found.into_iter().flatten() {
+            all.push(found?);
+        }
+        Ok(all)
+    }
+
+    /// The group of each code, in the order of partitions, and the first of each partition.
+    pub(in crate::cpu) fn groups_of_codes(&self) -> Result<impl Fn(u32) -> u32 + Sync + use<K, V>> {
+        let ((bases, distinct), shift) = (before(&self.counts)?, self.shift);
+        let mut groups: Vec<u32> = memory::zeroed(distinct as usize)?;
+        let place =
+            move |code: u32| (bases[(u64::from(code) >> shift) as usize] + (code & ((1 << shift) - 1))) as usize;
+        (0..).zip(self.codes.words()).for_each(|(group, &code)| groups[place(code)] = group);
+        Ok(move |code| groups[place(code)])
+    }
 }
 
 /// The rows of a column, by chunk and partition.
@@ -97,22 +183,38 @@ struct Chunk {
 }
 
 impl Rows {
-    fn spread<K: Key>(keys: &[K], bits: u32) -> Result<Self> {
+    /// The rows, and the values of their words, if there are values. `None` unless rows of a heavy key may share words,
+    /// if there is one.
+    fn spread<K: Key, V: Word>(
+        keys: &[K],
+        values: &[V],
+        bits: u32,
+        may_share: bool,
+    ) -> Result<Option<(Self, Memory<V>)>> {
         let size = (keys.len() / (4 * threads())).next_power_of_two().clamp(ROWS[0], ROWS[1]);
         let (mut words, mut places) = (Memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
         let mut chunks = memory::reserved(keys.len().div_ceil(size))?;
         for _ in 0..keys.len().div_ceil(size) {
             chunks.push(Chunk { starts: memory::zeroed((1 << bits) + 1)?, first_rows: CachePadded::default() });
         }
-        let columns = (keys, words.words_mut()?, &mut places[..], Per(size, &mut chunks[..]));
-        let spread = |spread: &mut Spread<K>, _, columns: Columns<'_, K>| {
-            let (keys, words, places, Per(_, chunk)) = columns;
-            spread.chunk(keys, words, places, &mut chunk[0].starts).err()
+        let mut spread_values = Memory::zeroed(values.len())?;
+        let to = (words.words_mut()?, &mut places[..], spread_values.words_mut()?);
+        let is_refused = AtomicBool::new(false);
+        let spread = |spread: &mut Spread<K>, _, columns: Columns<'_, K, V>| {
+            let ((keys, values), (words, places, to_values), Per(_, chunk)) = columns;
+            if is_refused.load(Relaxed) {
+                return Ok(());
+            }
+            if spread.counted(keys, &mut chunk[0].starts)? {
+                spread.place(keys, words, places, &chunk[0].starts, (values, to_values));
+                return Ok(());
+            }
+            is_refused.fetch_or(!may_share, Relaxed);
+            if may_share { spread.shared(keys, words, places, &mut chunk[0].starts) } else { Ok(()) }
         };
-        if let Some(error) = fold_with(columns, size, Spread::default, spread, Option::or).flatten() {
-            return Err(error);
-        }
-        Ok(Rows { size, chunks, words, places })
+        let columns = ((keys, values), to, Per(size, &mut chunks[..]));
+        fold_with(columns, size, Spread::default, spread, Result::and).unwrap_or(Ok(()))?;
+        Ok((!is_refused.into_inner()).then_some((Rows { size, chunks, words, places }, spread_values)))
     }
 
     /// Replaces each key by its number in its partition, with [`FIRST`] if it is the first. Returns the number of keys
@@ -209,8 +311,8 @@ fn partition<K: Key>(key: K, bits: u32) -> usize {
     (brief::hash(key) >> (u64::BITS - bits)) as usize % MOST
 }
 
-/// Keys of some chunks, and the chunks' words, places and partitions.
-type Columns<'a, K> = (&'a [K], &'a mut [u64], &'a mut [u16], Per<&'a mut [Chunk]>);
+/// Keys and values of some chunks, the chunks' words and places with the values of the words, and their partitions.
+type Columns<'a, K, V> = ((&'a [K], &'a [V]), (&'a mut [u64], &'a mut [u16], &'a mut [V]), Per<&'a mut [Chunk]>);
 
 /// Spreads chunks: what a thread reuses from one to the next.
 #[derive(Default)]
@@ -233,15 +335,17 @@ fn extended<T: Copy + Default>(elements: &mut Vec<T>, len: usize) -> Result<()> 
 }
 
 impl<K: Key> Spread<K> {
-    /// Writes the keys of a chunk to its words, ordered by partition, and the place of each row's word.
-    fn chunk(&mut self, keys: &[K], words: &mut [u64], places: &mut [u16], starts: &mut [u32]) -> Result<()> {
+    /// Sets the partitions of the keys of a chunk. Returns whether none is heavy.
+    fn counted(&mut self, keys: &[K], starts: &mut [u32]) -> Result<bool> {
         extended(&mut self.partitions, keys.len())?;
         extended(&mut self.counts, MOST)?;
         self.count(keys, starts);
-        if self.counts.iter().all(|&count| count as usize <= keys.len() / HEAVY) {
-            self.place(keys, words, places, starts);
-            return Ok(());
-        }
+        Ok(self.counts.iter().all(|&count| count as usize <= keys.len() / HEAVY))
+    }
+
+    /// Writes the keys of a chunk to its words, ordered by partition, and the place of each row's word, which most rows
+    /// share with an earlier row of the same key.
+    fn shared(&mut self, keys: &[K], words: &mut [u64], places: &mut [u16], starts: &mut [u32]) -> Result<()> {
         extended(&mut self.keys, keys.len())?;
         extended(&mut self.places, keys.len())?;
         // Without branches, which the processor could not predict.
@@ -256,7 +360,7 @@ impl<K: Key> Spread<K> {
         }
         let (keys, mut of_keys) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.places));
         self.count(&keys[..len], starts);
-        self.place(&keys[..len], words, &mut of_keys, starts);
+        self.place::<u32>(&keys[..len], words, &mut of_keys, starts, (&[], &mut []));
         places.iter_mut().for_each(|place| *place = of_keys[usize::from(*place)]);
         (self.keys, self.places) = (keys, of_keys);
         Ok(())
@@ -278,14 +382,22 @@ impl<K: Key> Spread<K> {
         }
     }
 
-    /// Writes keys to their words, and the places of these.
-    fn place(&mut self, keys: &[K], words: &mut [u64], places: &mut [u16], starts: &[u32]) {
+    /// Writes keys to their words, the places of these, and the values, if there are some, to the same places.
+    fn place<V: Word>(
+        &mut self,
+        keys: &[K],
+        words: &mut [u64],
+        places: &mut [u16],
+        starts: &[u32],
+        (values, to_values): (&[V], &mut [V]),
+    ) {
         self.counts.iter_mut().zip(starts).for_each(|(next, &start)| *next = start);
-        for ((&key, &partition), place) in keys.iter().zip(&self.partitions).zip(places) {
+        for ((&key, &partition), place) in keys.iter().zip(&self.partitions).zip(&mut *places) {
             let next = &mut self.counts[usize::from(partition) % MOST];
             *place = *next as u16;
             words[*next as usize] = key.into();
             *next += 1;
         }
+        values.iter().zip(places).for_each(|(&value, &mut place)| to_values[usize::from(place)] = value);
     }
 }

@@ -36,6 +36,9 @@ fn check<K: Key>(keys: &[K], strategy: Option<&str>) -> Result<()> {
         assert_eq!((first_occurrences.rows(), first_occurrences.distinct()), (keys.len(), unique.len()), "{about}");
         assert!(cpu.found_first_occurrences(&first_occurrences, keys)?.words() == rows, "{about}");
         assert!(cpu.found_first_occurrences(&first_occurrences, &queries)?.words() == found, "{about}");
+        let mut flags = vec![true; queries.len()];
+        cpu.contains(&first_occurrences, &queries, &mut flags)?;
+        assert!(flags.iter().eq(found.iter().map(|row| *row != NO_ROW).collect::<Vec<_>>().iter()), "{about}");
         assert!(cpu.first_seen(keys)?.words() == unique, "{about}");
         let mut numbers = vec![NO_ROW; keys.len()];
         assert!(cpu.write_numbered(keys, &mut numbers)?.words() == unique && numbers == ids, "{about}");
@@ -48,7 +51,7 @@ fn check<K: Key>(keys: &[K], strategy: Option<&str>) -> Result<()> {
             None => assert!(strategy.is_none(), "{about}"),
         }
         // The passes for several threads, even if the column is short enough for one.
-        let Numbered::ByKey(numbering) = cpu.numbering(keys, &mut [], usize::MAX)? else { panic!("{about}") };
+        let numbering = cpu.run(|| FirstOccurrences::of(&cpu, keys, &Kind::of(keys))?.numbered(keys)).flatten()?;
         numbers.fill(NO_ROW);
         assert!(cpu.run(|| numbering.write(keys, &mut numbers))?);
         assert!(numbering.unique.words() == unique && numbers == ids, "{about}");

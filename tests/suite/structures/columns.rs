@@ -45,6 +45,8 @@ macro_rules! first_rows_are_those_of_a_map {
             assert_eq!(first.rows().unwrap(), expected, "{}", $at);
             assert_eq!(device.download(first.rows_on()).unwrap(), expected, "{}", $at);
             assert_eq!(first.find(queries).unwrap(), found, "{}", $at);
+            let is_there: Vec<bool> = found.iter().map(|&row| row != NO_ROW).collect();
+            assert_eq!(first.contains(queries).unwrap(), is_there, "{}", $at);
             let on_device = first.find_on(&device.upload(queries).unwrap()).unwrap();
             assert_eq!(device.download(&on_device).unwrap(), found, "{}", $at);
         }
