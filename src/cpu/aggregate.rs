@@ -1,6 +1,7 @@
 //! Aggregates of groups, by the ids of rows.
 //!
 //! ```text
+//! single rows   if the id of each row is the row: its value; otherwise:
 //! few groups    each thread has cells for all of them (`groups.rs`); otherwise:
 //! spread        each chunk of rows: ids and values, ordered by partition, which is a range of ids
 //! take          each task, the rows of a partition in some chunks: added to cells of its own, which fit in a cache if
@@ -23,7 +24,7 @@ use crate::backend::{HashBackend, Numbers, Wanted, WideAccumulated, Word};
 use crate::error::Result;
 use crate::exact::Window;
 use crate::memory;
-use crate::parallel::{Per, collect, each_with, threads};
+use crate::parallel::{Per, any, collect, each_with, threads};
 
 /// The least base-2 logarithm of the number of groups of a partition, and the greatest number of partitions.
 const GROUPS: u32 = if cfg!(test) { 6 } else { 12 };
@@ -54,6 +55,11 @@ impl Cpu {
         // Words of 32 bits are widened by zeros.
         debug_assert!(size_of::<V>() == 8 || of == Numbers::Unsigned);
         let values = if wanted.values() { values } else { &[] };
+        let is_other = |(row, &id): (usize, &u32)| row != id as usize;
+        let others = |number, ids: &[u32]| (number * CHUNK..).zip(ids).any(is_other);
+        if groups == ids.len() && !self.run(|| any(ids, CHUNK, others))? {
+            return self.of_single_rows(groups, values, of, wanted);
+        }
         let look = |rows: Range<usize>, to: &mut [u32]| {
             to.copy_from_slice(&ids[rows]);
             true

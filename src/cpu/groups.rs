@@ -181,12 +181,6 @@ impl Cpu {
         }
         let mut ids = self.unwritten(keys.len())?;
         let numbering = match self.numbering(keys, ids.words_mut()?, &kind)? {
-            Numbered::ById(unique) | Numbered::ByKey(Numbering { unique, .. })
-                if unique.words().len() == keys.len() =>
-            {
-                let all = self.of_single_rows(keys.len(), of_wanted, numbers, wanted)?;
-                return Ok(Grouped::Whole(unique, all));
-            }
             Numbered::ById(unique) => {
                 self.ledger().kernel("ids", keys.len());
                 return Ok(Grouped::ById(unique, ids));
@@ -218,7 +212,7 @@ impl Cpu {
     }
 
     /// The requested aggregates of groups of one row each.
-    fn of_single_rows<V: Word>(
+    pub(super) fn of_single_rows<V: Word>(
         &self,
         rows: usize,
         values: &[V],
