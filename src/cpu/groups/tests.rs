@@ -32,7 +32,7 @@ fn groups_are_those_of_a_plain_loop() -> Result<()> {
         keys[front..].fill(u64::MAX);
         let values: Vec<i64> = (0..rows as i64).map(|i| (i - 1000).wrapping_mul(0x12_3456)).collect();
         // Some are outside of the window.
-        let double = |i: u64| if i % 99 == 0 { 2_f64.powi(-30) } else { (i % 1000) as f64 * 0.5 - 99.0 };
+        let double = |i: u64| if i.is_multiple_of(99) { 2_f64.powi(-30) } else { (i % 1000) as f64 * 0.5 - 99.0 };
         let doubles: Vec<f64> = (0..rows).map(double).collect();
         let one = Cpu::with_threads(1)?;
         let of_doubles = group::wide::group_by(&one, &keys, &doubles, &Aggregate::ALL, IdOrder::FirstSeen)?;
