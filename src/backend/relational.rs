@@ -77,6 +77,7 @@ impl Wanted {
 }
 
 /// Aggregates of groups, a column each; a column that was not requested has length 0.
+#[derive(Debug)]
 pub struct Accumulated<B: HashBackend> {
     /// The numbers of rows.
     pub counts: B::Buffer<u32>,
@@ -88,15 +89,8 @@ pub struct Accumulated<B: HashBackend> {
     pub greatest: B::Buffer<u32>,
 }
 
-impl<B: HashBackend> std::fmt::Debug for Accumulated<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Accumulated { counts, sums, least, greatest } = self;
-        let mut shown = f.debug_struct("Accumulated");
-        shown.field("counts", counts).field("sums", sums).field("least", least).field("greatest", greatest).finish()
-    }
-}
-
 /// Aggregates of groups of 64-bit values, a column each; a column that was not requested has length 0.
+#[derive(Debug)]
 pub struct WideAccumulated<B: HashBackend> {
     /// The numbers of rows.
     pub counts: B::Buffer<u32>,
@@ -110,16 +104,6 @@ pub struct WideAccumulated<B: HashBackend> {
     pub greatest: B::Buffer<u64>,
     /// The first group whose sum does not fit in 64 bits.
     pub overflow: Option<u32>,
-}
-
-impl<B: HashBackend> std::fmt::Debug for WideAccumulated<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let WideAccumulated { counts, sums, means, least, greatest, overflow } = self;
-        let mut shown = f.debug_struct("WideAccumulated");
-        shown.field("counts", counts).field("sums", sums).field("means", means);
-        shown.field("least", least).field("greatest", greatest);
-        shown.field("overflow", overflow).finish()
-    }
 }
 
 /// Data-parallel passes over columns of one device. The rules of [`HashBackend`] apply. The result of each pass is the

@@ -1,7 +1,5 @@
 //! The aggregates of groups, and the results: a column for each.
 
-use std::fmt;
-
 use super::number::{AggregateColumns, Number, Passed};
 use crate::backend::{BufferOf, DeviceBuffer, HashBackend, Relational, Runs, Wanted};
 use crate::columns::first_seen::ids_by_number;
@@ -76,6 +74,7 @@ impl<K, V: Number> Groups<K, V> {
 }
 
 /// [`Groups`] whose columns are buffers on a device.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceGroups<B: HashBackend, K: Key = u32, V: Number = u32> {
     /// The key of each group.
@@ -114,15 +113,6 @@ fn numbers<B: HashBackend, V: Number>(backend: &B, bits: &B::Buffer<V::Word>) ->
     let mut numbers = memory::zeroed(bits.len())?;
     backend.read(bits, 0, bytemuck::cast_slice_mut::<V, V::Word>(&mut numbers))?;
     Ok(numbers)
-}
-
-impl<B: HashBackend, K: Key, V: Number> fmt::Debug for DeviceGroups<B, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeviceGroups { keys, counts, sums, means, mins, maxs } = self;
-        let mut shown = f.debug_struct("DeviceGroups");
-        shown.field("keys", keys).field("counts", counts).field("sums", sums).field("means", means);
-        shown.field("mins", mins).field("maxs", maxs).finish()
-    }
 }
 
 /// Converts the requested aggregates to those of the passes.

@@ -26,17 +26,12 @@ pub(crate) enum Matches<'a, B: Relational> {
 }
 
 /// [`JoinRows`] on a device.
+#[derive(Debug)]
 pub struct JoinRowsOn<B: HashBackend> {
     /// The left row of each row of the result, or [`NO_ROW`](super::NO_ROW).
     pub left: B::Buffer<u32>,
     /// The right row, or [`NO_ROW`](super::NO_ROW). Empty in semi and anti joins.
     pub right: B::Buffer<u32>,
-}
-
-impl<B: HashBackend> std::fmt::Debug for JoinRowsOn<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JoinRowsOn").field("left", &self.left).field("right", &self.right).finish()
-    }
 }
 
 impl<'a, B: Relational> Join<'a, B> {

@@ -68,17 +68,12 @@ impl<'a, V> Iterator for RetrievedIter<'a, V> {
 impl<V> ExactSizeIterator for RetrievedIter<'_, V> {}
 
 /// As [`Retrieved`], but on a device.
+#[derive(Debug)]
 pub struct RetrievedOn<B: HashBackend, V: Word = u32> {
     /// The position of the first value of each query, followed by the number of all values.
     pub offsets: B::Buffer<u64>,
     /// The values.
     pub values: B::Buffer<V>,
-}
-
-impl<B: HashBackend, V: Word> std::fmt::Debug for RetrievedOn<B, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RetrievedOn").field("offsets", &self.offsets).field("values", &self.values).finish()
-    }
 }
 
 /// A piece of the result: values, and the number of the query of each value.

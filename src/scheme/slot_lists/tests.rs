@@ -93,13 +93,9 @@ where
     assert_eq!(set_plan.slots(), plan.slots());
 }
 
-/// Flipped bits, pairs after the last slot, and noise.
-pub(in crate::scheme) fn damage_is_seen<L, S>(scheme: &S, fields: Fields)
-where
-    L: Layout,
-    S: Scheme<Key = L::Key, Value = L::Value>,
-{
-    let (plan, image) = built(scheme, &pairs(scheme, 900), 1001);
+/// Flipped bits, and noise.
+pub(in crate::scheme) fn damage_is_seen<S: Scheme>(scheme: &S, slots: u64) {
+    let (plan, image) = built(scheme, &pairs(scheme, 900), slots);
     let audit = |image: &[u64]| S::audit(&plan, image, 0..plan.cells());
     assert!(audit(&image).is_ok());
     let mut seen = 0;
@@ -115,17 +111,6 @@ where
         assert!(!sound || listed.all(found), "bit {bit}");
     }
     assert!(seen > image.len() / 16, "{seen}");
-    // After the last slot, which is not the last of its line.
-    let at = plan.cells();
-    assert_ne!(at as usize % L::SLOTS, 0);
-    for (word, value) in [(fields.word::<L::Key>(1, Word::low(5)), 0), (fields.tombstone::<L::Key>(), 0), (0, 1)] {
-        let mut damaged = image.clone();
-        let (line, slot) = (at as usize / L::SLOTS, at as usize % L::SLOTS);
-        put::<L>(&mut lines_mut(&mut damaged)[line], slot, (word, Word::low(value)));
-        let nothing = damaged == image;
-        assert!(nothing || matches!(audit(&damaged), Err(Violation::Word { slot, .. }) if slot == at));
-        assert!(S::pair(&plan, &damaged, at).is_none());
-    }
     // Lookups stay in bounds for any image.
     let mut stream = SplitMix64::new(3);
     let noise: Vec<u64> = image.iter().map(|_| stream.next_u64()).collect();
@@ -133,6 +118,25 @@ where
         let _ = (S::find(&plan, &noise, key), S::reads(&plan, &noise, key));
     }
     let _ = audit(&noise).expect_err("noise");
+}
+
+/// Pairs after the last slot, which is not the last of its line.
+pub(in crate::scheme) fn pairs_after_the_last_slot_are_seen<L, S>(scheme: &S, fields: Fields)
+where
+    L: Layout,
+    S: Scheme<Key = L::Key, Value = L::Value>,
+{
+    let (plan, image) = built(scheme, &pairs(scheme, 900), 1001);
+    let at = plan.cells();
+    assert_ne!(at as usize % L::SLOTS, 0);
+    for (word, value) in [(fields.word::<L::Key>(1, Word::low(5)), 0), (fields.tombstone::<L::Key>(), 0), (0, 1)] {
+        let mut damaged = image.clone();
+        let (line, slot) = (at as usize / L::SLOTS, at as usize % L::SLOTS);
+        put::<L>(&mut lines_mut(&mut damaged)[line], slot, (word, Word::low(value)));
+        let found = S::audit(&plan, &damaged, 0..plan.cells());
+        assert!(damaged == image || matches!(found, Err(Violation::Word { slot, .. }) if slot == at));
+        assert!(S::pair(&plan, &damaged, at).is_none());
+    }
 }
 
 /// Runs a check of a scheme's tables for every layout.

@@ -4,6 +4,7 @@ use super::*;
 use crate::scheme::bucketized::wide::slot;
 use crate::scheme::slot_lists::tests::{
     a_set_is_the_table_without_its_values, built, damage_is_seen, every_layout, holds, keeps_the_greatest, pairs,
+    pairs_after_the_last_slot_are_seen,
 };
 use crate::scheme::{FIRST_SALTED, Salt};
 
@@ -45,7 +46,10 @@ fn every_key_is_restored_from_each_of_its_slots() {
 
 #[test]
 fn images_that_pass_the_audit_agree_with_lookups() {
-    every_layout!(Cuckoo::canonical(4), |table, L| damage_is_seen::<L, _>(&table, slot::FIELDS));
+    every_layout!(Cuckoo::canonical(4), |table, L| {
+        damage_is_seen(&table, 1001);
+        pairs_after_the_last_slot_are_seen::<L, _>(&table, slot::FIELDS);
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::scheme::hash::SplitMix64;
 use crate::scheme::robin_hood::{MOST_SLOTS, Sequence};
 use crate::scheme::slot_lists::tests::{
     a_set_is_the_table_without_its_values, built, damage_is_seen, every_layout, holds, keeps_the_greatest, pairs,
+    pairs_after_the_last_slot_are_seen,
 };
 
 fn scheme(sequence: Sequence) -> RobinHood {
@@ -39,9 +40,12 @@ fn sets_have_the_words_of_tables_with_the_same_keys() {
 
 #[test]
 fn images_that_pass_the_audit_agree_with_lookups() {
-    every_layout!(scheme(Sequence::Coherent), |table, L| damage_is_seen::<L, _>(&table, FIELDS));
-    damage_is_seen::<(u64, u64), _>(&scheme(Sequence::PaperRandom).of::<u64, u64>(), FIELDS);
-    damage_is_seen::<(u32, u64), _>(&scheme(Sequence::Random).of::<u32, u64>(), FIELDS);
+    every_layout!(scheme(Sequence::Coherent), |table, L| {
+        damage_is_seen(&table, 1001);
+        pairs_after_the_last_slot_are_seen::<L, _>(&table, FIELDS);
+    });
+    damage_is_seen(&scheme(Sequence::PaperRandom).of::<u64, u64>(), 1001);
+    damage_is_seen(&scheme(Sequence::Random).of::<u32, u64>(), 1001);
 }
 
 /// 64 slots are the fewest for which a quotient fits 58 bits; 67 is the next prime.
