@@ -99,7 +99,8 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     thread::scope(|scope| {
         let _leader = workers.leader();
         let (queue, taken) = channel();
-        // If no thread starts, this drops the items, so that the caller does not wait for them.
+        // Only the threads own the receiver. If none starts, the queued items are dropped with it, and the caller does
+        // not wait for their results.
         let taken = Arc::new(Mutex::new(taken));
         let mut started = Vec::with_capacity(devices.len());
         for (number, device) in devices.iter().enumerate() {
@@ -126,7 +127,7 @@ pub(super) fn shared_out<'d, T: Send, S: Send, R: Send, E: From<Error>>(
     })
 }
 
-/// Why all threads must end.
+/// The error that ends all threads.
 #[derive(Default)]
 struct Ended {
     /// The failed item with the least number, and its error.

@@ -217,7 +217,7 @@ fn partitioned(
     Ok(pieces)
 }
 
-/// The number of a row among all rows.
+/// Reads a row number from the column of row numbers.
 fn number_of(column: &Column, row: usize) -> Option<usize> {
     let row = column.take(&vec![u32::try_from(row).ok()?].into()).ok()?;
     let row = RecordBatch::try_from_iter([("", row)]).ok()?;

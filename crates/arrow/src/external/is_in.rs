@@ -108,7 +108,8 @@ impl IsIn<'_> {
             let field = table.schema.field(key);
             let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
             let column = Column::of_chunks(field.name(), field.data_type(), pieces)?;
-            // Pieces of a dictionary would be examined one by one.
+            // Nested columns and dictionaries are concatenated if possible. Otherwise, the dictionary of each piece
+            // would be processed separately.
             Ok(if may_stay(field.data_type()) { column } else { column.one_piece().unwrap_or(column) })
         };
         let columns = side.keys.iter().enumerate().map(column).collect::<Result<_>>()?;

@@ -20,8 +20,8 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Measures columns that have `rows` rows, each in pieces. If there are many, all threads measure them unless this
-    /// one works `alone`.
+    /// Measures columns of `rows` rows, each given in pieces. All threads measure large columns, unless this thread
+    /// works `alone`.
     pub(super) fn of<'a>(columns: impl Iterator<Item = &'a [ArrayRef]>, rows: usize, alone: bool) -> Self {
         let mut lengths = Lengths { slot: 0, of_row: Vec::new(), longest: 0 };
         for pieces in columns {
@@ -54,7 +54,7 @@ impl Lengths {
         lengths
     }
 
-    /// The mean length of rows in these columns, for each row: their values are not read.
+    /// Assigns the mean length of all rows to each row, computed from the sizes of buffers: the values are not read.
     pub(super) fn mean<'a>(columns: impl Iterator<Item = &'a ArrayRef>, rows: usize) -> Self {
         let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
         let mean = columns.map(bytes).sum::<u64>() / rows.max(1) as u64 + 1;

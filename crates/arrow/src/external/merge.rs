@@ -36,7 +36,7 @@ pub(super) type Run = Vec<Block>;
 pub(super) enum Order {
     /// By the row numbers in the last column.
     Numbers,
-    /// By the bytes of the first columns, as many as the given number.
+    /// By the keys in the first columns, compared as rows of bytes. The number of these columns is given.
     Bytes(RowConverter, usize),
 }
 
@@ -119,7 +119,8 @@ fn coming<'a>(spill: &'a Spill, runs: &'a [Run]) -> Vec<Coming<'a>> {
     runs.iter().map(|run| Box::new(run.iter().map(|block| spill.read(block))) as Coming<'a>).collect()
 }
 
-/// Whether two adjacent runs are merged in one step: as many runs as blocks fit in memory, but at least two.
+/// Returns a predicate for `chunk_by`: whether two adjacent runs are merged in the same step. A step merges at least
+/// two runs, and otherwise as many as have a block each in memory, up to [`MOST_RUNS`].
 fn merged_together(limit: &Limit) -> impl FnMut(&Run, &Run) -> bool {
     let most = limit.merged_bytes();
     let (mut runs, mut bytes) = (1, 0);
@@ -223,8 +224,9 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Appends all rows up to the least last key, which ends a block of one run. Rows of later runs with that key wait,
-    /// because the next block of that run may have more of them, which precede theirs.
+    /// Appends all rows up to the bound, which is the least of the last keys of the open blocks. In runs after the one
+    /// whose block ends with the bound, rows with an equal key are not appended yet: the next block of that run may
+    /// begin with the same key, and its rows precede them.
     fn round(&mut self) -> Result<()> {
         let last = |(run, open): (usize, &Option<(usize, usize)>)| {
             open.map(|(block, _)| (run, block, self.blocks[block].batch.num_rows() - 1))
@@ -264,7 +266,8 @@ impl<'a> Merge<'a> {
         ended.into_iter().try_for_each(|run| self.advance(run))
     }
 
-    /// Sorts the rows from a position on. So far, the rows of each run are together, in the order of runs.
+    /// Sorts the rows from position `start` on. The sort is stable, so rows with equal keys remain in the order of
+    /// runs.
     fn sort(&mut self, start: usize) {
         let (blocks, rows, keys) = (&self.blocks, &mut self.next[start..], std::mem::take(&mut self.keys));
         if let Order::Bytes(..) = self.order {

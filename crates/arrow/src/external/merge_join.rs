@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! right keys   as they are, if they ascend; otherwise sorted with their rows
-//! left key     its first right key is searched from that of the left key before, at doubling distances
+//! left key     searched from the position of the previous left key, in steps that double (galloping search)
 //! ```
 //!
-//! If both sides ascend, this is a merge. Any other order only takes longer. One thread does all of it, so that threads
-//! can join windows independently.
+//! If the keys of both sides ascend, this is a merge join. For any other order the result is the same, but searches
+//! take longer. A join runs on one thread, so that threads can join different windows at the same time.
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::NullBuffer;
@@ -19,13 +19,13 @@ use super::right::bits;
 use crate::error::{Error, Result};
 use crate::leaf::{Fixed, Leaf, Piece, Values, leaves, with_values};
 
-/// Whether keys of this type are joined here: those that are integers of at most 64 bits.
+/// Whether this join supports keys of this type: their values must be integers of at most 64 bits.
 pub(super) fn is_supported(of: &DataType) -> bool {
     use DataType::*;
     of.is_integer() || matches!(of, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_))
 }
 
-/// The keys of a batch as integers in their order.
+/// The keys of a batch as signed integers in the same order.
 pub(super) struct BatchKeys {
     keys: Vec<i64>,
     nulls: Option<NullBuffer>,
@@ -61,7 +61,7 @@ impl BatchKeys {
 /// The right keys of a window in ascending order, without nulls.
 pub(super) struct SortedKeys {
     keys: Vec<i64>,
-    /// The row of each key, unless all rows ascend.
+    /// The row of each key; `None` if row i has key i, because the keys ascend and none of them is null.
     rows: Option<Vec<u32>>,
 }
 
@@ -96,7 +96,8 @@ impl SortedKeys {
         SortedKeys { keys, rows: Some(rows) }
     }
 
-    /// The first position from which on keys are not less than `key`. `near` is the position for another key.
+    /// The position of the first key that is not less than `key`. The search begins at `near`, the position that was
+    /// found for another key.
     fn position(&self, key: i64, near: usize) -> usize {
         let is_less = |&other: &i64| other < key;
         if near > 0 && !is_less(&self.keys[near - 1]) {

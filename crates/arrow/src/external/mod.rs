@@ -30,8 +30,8 @@
 //! Columns of dictionaries are returned as columns of their values ([`result_type`]), unless nothing can be spilled
 //! ([`Limit::none`]).
 //!
-//! The work needs at least the memory for a batch of each side, and for the rows of one key. The limit is an upper
-//! bound: it is not allocated at once.
+//! The work needs at least the memory for a batch of each side: rows of one key that exceed the limit are processed in
+//! pieces. The limit is an upper bound: it is not allocated at once.
 
 mod buffered;
 #[cfg(test)]
@@ -108,7 +108,8 @@ pub use crate::sizes::{row_bytes, rows_within};
 /// parallel.
 pub type Morsel<'a, E> = MorselOf<'a, E, RecordBatch>;
 
-/// A morsel of batches with what the work on them needs.
+/// A morsel of values of type `T`: batches, or batches together with other input of the work on them, such as the right
+/// rows of a window.
 type MorselOf<'a, E, T> =
     Box<dyn FnOnce(&mut dyn FnMut(T) -> std::result::Result<(), E>) -> std::result::Result<(), E> + Send + 'a>;
 

@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 /// Receives results in order, each with its number of bytes ([`row_bytes`]) if a task has computed it.
 pub(super) type Take<'a, E> = dyn FnMut(RecordBatch, Option<u64>) -> std::result::Result<(), E> + 'a;
 
-/// What morsels return: a batch, alone or with what the work on it needs.
+/// An item that morsels return and the work processes, such as a batch.
 pub(super) trait Input: Send {
     /// The number of rows.
     fn rows(&self) -> usize;
@@ -64,8 +64,8 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// A small part of a limit, and only as many morsels as keep the pool busy. Only one morsel if there is not enough
-    /// memory for all: tasks check memory too, but do not know how much others are about to allocate.
+    /// Allows a small part of the limit, and at most two morsels per thread. If the memory for these is not available,
+    /// allows one morsel only: tasks check memory too, but do not know how much others are about to allocate.
     ///
     /// # Errors
     /// Returns an error if the pool has no threads, and none can be started.

@@ -36,8 +36,8 @@ use crate::error::{Error, Result};
 use crate::plain::plain;
 use crate::take::{nulls_like, take};
 
-/// The greatest number of results that are stored after one lookup. If there are more, each piece of them is looked up
-/// again. Batches for a GPU are larger.
+/// The greatest number of results that a lookup of a batch stores. If there are more, the batch is looked up again for
+/// each piece of them. The limit is higher for GPUs, whose batches are larger.
 const AT_ONCE: usize = 1 << 18;
 const AT_ONCE_ON_GPU: usize = 1 << 23;
 
@@ -55,7 +55,7 @@ pub(super) struct Pairing<'a> {
     /// The greatest number of results that are stored, and how many are passed on at a time.
     at_once: usize,
     piece: usize,
-    /// A left row, for the dictionaries of left columns.
+    /// One left row, if there is any: null columns of the left side get its dictionaries.
     left_like: OnceLock<RecordBatch>,
     /// Whether one thread gathers all columns of a batch, because there are enough morsels for all threads.
     pub(super) alone: bool,
@@ -144,7 +144,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// For batches of [`Limit::device_bytes`], which are large without a limit.
+    /// Adapts the numbers of results to the batches of a GPU ([`Limit::device_bytes`]), which are large if there is no
+    /// memory limit.
     pub(super) fn on_gpu(&mut self) {
         if !self.limit.is_set() {
             (self.at_once, self.piece) = (AT_ONCE_ON_GPU, AT_ONCE_ON_GPU);
@@ -305,7 +306,8 @@ impl<'a> Pairing<'a> {
         Left { lengths: Lengths::of(columns, batch.num_rows(), self.alone), batch }
     }
 
-    /// The columns of one side that are in the result, including keys that may be.
+    /// The columns of one side from which results are gathered. A key of the result is gathered from the key columns of
+    /// both sides.
     pub(super) fn shown(&self, is_left: bool) -> Vec<usize> {
         let column = |output: &Output| match *output {
             Output::Left(at) => is_left.then_some(at),
@@ -328,7 +330,7 @@ impl<'a> Pairing<'a> {
             memory::check(most)?;
             let batch = loop {
                 match self.assembled(&found.some(start, rows)) {
-                    // Rows of unknown length.
+                    // The lengths of prepared rows are estimates, so the rows may be too long for one array.
                     Err(error) if error.is_too_long() && rows > 1 => rows /= 2,
                     batch => break batch?,
                 }
@@ -367,7 +369,8 @@ impl<'a> Pairing<'a> {
         let right = |at: usize| found.right.as_ref().map(|(right, rows)| right.columns[at].take(rows));
         let key = |number: usize| {
             let (own, other) = self.on[number];
-            // The two dictionaries may have too many values for one.
+            // Dictionaries are replaced by values, because one dictionary may not have enough keys for the values of
+            // both sides.
             left(own).or_else(|| right(other)).map(|key| Ok(plain(&key?)?))
         };
         let column = |(at, field): (usize, &Arc<Field>)| {

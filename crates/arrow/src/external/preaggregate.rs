@@ -142,7 +142,8 @@ impl<'a> Plan<'a> {
         let value = |plan: &mut Self| Some(Output::State(plan.state(State::Value(column), of.function)));
         match (of.function, field.data_type()) {
             (Function::Count, _) => Some(Output::State(self.state(State::Values(column), Function::Sum))),
-            // The least of the numbers of a dictionary is a number.
+            // Not supported: the minimum of a dictionary of numbers is a number, but the state has the type of the
+            // column.
             (Function::Min | Function::Max, DataType::Dictionary(_, values)) if values.is_primitive() => None,
             (Function::Min | Function::Max | Function::First | Function::Last, _) => value(self),
             (Function::Sum, DataType::Boolean) => Some(Output::State(self.state(State::True(column), Function::Sum))),

@@ -36,7 +36,7 @@ impl RightRows {
         Self::of(side, columns, shown, false)
     }
 
-    /// As [`new`](Self::new), on one thread. Columns stay in pieces if they may.
+    /// As [`new`](Self::new), on one thread. Columns remain in pieces if [`may_stay`] allows it.
     pub(super) fn alone(side: &Side, batches: &[RecordBatch], shown: &[usize]) -> Result<Self> {
         let column = |(at, field): (usize, &Arc<Field>)| {
             let pieces = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
@@ -61,7 +61,8 @@ impl RightRows {
     }
 }
 
-/// Whether columns of this type may remain in pieces: rows of different pieces would have different dictionaries.
+/// Whether columns of this type may remain in pieces. Dictionaries and nested types may not, because their pieces may
+/// have different dictionaries.
 pub(super) fn may_stay(of: &DataType) -> bool {
     !of.is_nested() && !matches!(of, DataType::Dictionary(..))
 }
@@ -90,7 +91,7 @@ impl<'a> Indexed<'a> {
         Ok(Indexed { rows, index, seen })
     }
 
-    /// Rows whose index exists already, for joins that do not keep right rows.
+    /// Uses an existing index of the rows, for joins that do not return unmatched right rows.
     pub(super) fn with(rows: &'a RightRows, index: &'a RightKeys) -> Self {
         Indexed { rows, index: Index::Of(index), seen: None }
     }
@@ -115,7 +116,7 @@ impl<'a> Indexed<'a> {
         }
     }
 
-    /// The rows without a match on any of these devices, if they are in the result.
+    /// The rows without a match on any of these devices; none if the join does not return them.
     pub(super) fn unseen(of_devices: &[Indexed<'_>]) -> Vec<u32> {
         let seen: Vec<&[AtomicU64]> = of_devices.iter().filter_map(|of| of.seen.as_deref()).collect();
         let rows = if seen.is_empty() { 0 } else { of_devices[0].rows.keys.len() };

@@ -26,7 +26,8 @@ use crate::leaf::{self, Fixed, Leaf, leaves, with_values};
 use crate::plain::plain_type;
 use crate::take::take_batch;
 
-/// The least number of rows per repeated row: the result is cut at each of them.
+/// The least number of rows per repeated row. The result is cut at repeated rows, so with more of them its batches
+/// would be short.
 const ROWS_PER_REPEATED: usize = if cfg!(test) { 2 } else { 1024 };
 
 #[cfg(test)]

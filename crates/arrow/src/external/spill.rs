@@ -168,7 +168,7 @@ pub(crate) fn write_at(file: &File, mut bytes: &[u8], mut start: u64) -> io::Res
     Ok(())
 }
 
-/// Other systems do not support files that several threads read.
+/// The error on systems that do not support reading and writing at a position.
 #[cfg(not(any(unix, windows)))]
 fn unsupported(_: &File) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())

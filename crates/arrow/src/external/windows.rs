@@ -101,14 +101,14 @@ pub(super) fn plan(left: &[Extent], right: &[Extent], least: usize, most: u64) -
         before.push(before[before.len() - 1].checked_add(extent.bytes)?);
     }
     let bytes_of = |range: &Range<usize>| before[range.end] - before[range.start];
-    // Windows of two morsels share fewer right morsels. With more left rows, they would have too many results: those of
-    // a window are kept until the ones before are finished.
+    // Tries windows of one left morsel, and then of two, because neighbouring windows of two share fewer right morsels.
+    // Larger windows would have too many results, which are stored until earlier windows are finished.
     [1, 2].into_iter().filter(|per_window| left.len().div_ceil(*per_window) >= least.max(2)).find_map(|per_window| {
         let windows = windows(left, &ends, per_window);
         let (mut next, mut read, mut distinct) = (0..0, 0_u64, 0);
         for Window { left: own, right, .. } in &windows {
             let of_left = left[own.clone()].iter().try_fold(0, |sum: u64, extent| sum.checked_add(extent.bytes))?;
-            // Otherwise, right rows would be kept for a window that is not the next one.
+            // If ranges do not ascend, right rows would be stored for windows after the next one.
             let ascends = right.start >= next.start && right.end >= next.end;
             if !ascends || bytes_of(right).checked_add(of_left)? > most {
                 return None;
@@ -167,7 +167,7 @@ impl<'t, 'l, 'r, E> Windows<'t, 'l, 'r, E> {
         threads::ready()?;
         let threads = rayon::current_num_threads();
         let extents = [extents(&left.schema, lefts, limit), extents(&right.schema, rights, limit)];
-        // Each thread works on a window, and as many may have results that are not passed on.
+        // Each thread works on one window, and as many finished windows may have results that were not passed on.
         let most = limit.bytes() / (2 * threads as u64);
         let Some(windows) = plan(&extents[0], &extents[1], 2 * threads, most) else { return Ok(None) };
         let mut uses = vec![0; rights.len()];
@@ -189,7 +189,7 @@ fn extents<E>(schema: &Schema, morsels: &[RangedMorsel<'_, E>], limit: &Limit) -
     morsels.iter().map(extent).collect()
 }
 
-/// The least number of bytes that a morsel counts.
+/// The number of bytes that is assumed for a morsel if it has fewer.
 const SMALLEST: u64 = 1 << 10;
 
 impl<E: From<Error>> RightMorsel<'_, '_, E> {
