@@ -254,7 +254,7 @@ impl Job<'_> {
         Error::UnsupportedValue { function, column, found: self.plain_type().clone(), advice }
     }
 
-    /// The type of values; for a dictionary, that of its values.
+    /// The type of the values. For a dictionary, it is the type of the dictionary's values.
     fn plain_type(&self) -> &DataType {
         match self.column.data_type() {
             DataType::Dictionary(_, values) => values,
@@ -262,7 +262,8 @@ impl Job<'_> {
         }
     }
 
-    /// Whether values are numbers (not dates or times), or booleans, of which the true ones are counted.
+    /// Whether sums and means are supported: for numbers except 256-bit decimals, and for booleans, whose true values
+    /// are counted.
     fn may_be_added(&self) -> bool {
         let is_number = self.plain_type().is_numeric() && !matches!(self.plain_type(), DataType::Decimal256(..));
         is_number || self.is_boolean()

@@ -1,5 +1,5 @@
-//! Groups of one column of integers in ascending order, without aggregates or with counts of rows: no rows are
-//! numbered, so this takes less time and memory than other groups.
+//! Distinct integers of one column in ascending order, on request with the number of rows of each. No group ids are
+//! computed, so this takes less time and memory than the general grouping.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ pub(crate) fn integers(
 /// Keys, and the number of rows of each if it is requested.
 type Found = (ArrayRef, Option<ArrayRef>);
 
-/// `sign` is the bit to flip so that unsigned keys have the order of the numbers.
+/// Groups the keys as words. `sign` is the bit that is flipped to convert signed integers to unsigned words in the same
+/// order; it is 0 for unsigned integers.
 fn of<T: ArrowPrimitiveType<Native: bytemuck::Pod>, K: Key>(
     device: &Any,
     column: &Column,
@@ -64,7 +65,7 @@ where
         let (keys, counts) = value_counts(device, keys, 1, IdOrder::Ascending)?;
         (keys, Some(Arc::new(Int64Array::from(mapped(&counts, i64::from))) as ArrayRef))
     } else {
-        // On the CPU, a column on the device is a copy: the original is dropped before the work begins.
+        // On a CPU, `upload` copies the keys within host memory. The original is dropped to free its memory.
         let on_device = device.upload(&keys)?;
         drop(keys);
         let keys = unique_on::<Any, K>(device, &on_device, IdOrder::Ascending)?;

@@ -88,7 +88,8 @@ fn bytes<T: ByteArrayType>(pieces: &[ArrayRef]) -> Result<ArrayRef> {
 /// The bytes of all pieces.
 fn copied<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Buffer {
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
-    // Aligned for every type, but not more: memory with a greater alignment would be zeroed by one thread.
+    // Aligned to 16 bytes, which suffices for every type. With a greater alignment, one thread would write the zeros,
+    // which the system otherwise provides.
     let mut all = vec![0_i128; len.div_ceil(size_of::<i128>())];
     let (mut rest, mut parts) = (bytemuck::cast_slice_mut(&mut all), Vec::new());
     for piece in pieces {

@@ -166,8 +166,8 @@ fn first_seen(device: &Any, keys: &Keys, nulls: NullKeys, bits: u32) -> Result<F
     Ok(Factorized { codes: UInt32Array::new(codes.into(), Some(there)), rows: rows.into() })
 }
 
-/// The group, given the first row of each, whose rows have a null and equal no other row. All of them have the same
-/// word, so there is one such group at most.
+/// The group of the rows that have a null and equal no other row, given the first row of each group. There is at most
+/// one such group, because all of its rows have the same word.
 fn dropped(encoder: &Encoder, words: &Words, rows: &[u32]) -> Option<usize> {
     let null = encoder.null_word()?;
     rows.iter().position(|&row| match words {
@@ -180,7 +180,7 @@ fn dropped(encoder: &Encoder, words: &Words, rows: &[u32]) -> Option<usize> {
 fn first_rows(codes: &[u32]) -> Vec<u32> {
     let end = |codes: &[u32]| codes.iter().max().map_or(0, |&greatest| greatest + 1);
     let ends: Vec<u32> = codes.par_chunks(CHUNK).map(end).collect();
-    // The chunks that contain new numbers, each with the first of them.
+    // The start of each chunk that contains the first row of a group, and the first of these groups.
     let (mut pieces, mut next) = (Vec::new(), 0);
     for (start, end) in (0..).step_by(CHUNK).zip(ends) {
         if end > next {

@@ -106,11 +106,11 @@ impl Strings {
 
 /// A value of fixed width, compared as an integer.
 pub(crate) trait Fixed: Copy + Send + Sync {
-    /// An integer that is equal for equal values only.
+    /// The type of the integers by which values are compared: two values are equal if, and only if, their integers are.
     type Whole: Ord + Copy + Send + Sync;
     fn whole(self) -> Self::Whole;
     fn widen(whole: Self::Whole) -> i128;
-    /// A number that has the order of the values, with NaN last, and is equal for equal values.
+    /// An integer that has the order of the values, with NaN last. Equal values have equal integers.
     fn rank(self) -> i128;
 }
 
@@ -192,7 +192,7 @@ macro_rules! with_values {
 pub(crate) use with_values;
 
 impl Piece {
-    /// Replaces the written elements of null rows. The first element is that of the row `start`.
+    /// Replaces the elements of null rows in `written`, whose first element belongs to row `start`.
     pub(crate) fn replace_nulls<T: Copy>(&self, start: usize, written: &mut [T], by: T) {
         if let Some(nulls) = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
             for (to, row) in written.iter_mut().zip(start..) {
@@ -227,8 +227,8 @@ impl Leaf {
         if self.pieces.iter().any(|piece| matches!(piece.values, Values::I128(_))) { 64 } else { 32 }
     }
 
-    /// The upper part and the `bits` lower bits of each value: two columns that are both equal exactly where this
-    /// column is. Both sides of a join are split at the same bit, whatever their types.
+    /// The upper part and the `bits` lower bits of each value, as two columns. Two values are equal if, and only if,
+    /// both of their parts are. Both sides of a join are split at the same bit, whatever their types.
     pub(crate) fn halves(&self, bits: u32) -> [Leaf; 2] {
         fn split<T: Fixed>(values: &[T], bits: u32) -> [Values; 2] {
             let wide = |value: T| T::widen(value.whole());
@@ -275,8 +275,8 @@ impl Leaf {
     }
 }
 
-/// Replaces numbers that are not whole at a scale. No decimal equals it, because decimals of 128 bits have at most 38
-/// digits.
+/// Replaces numbers that cannot be represented at a scale. It does not equal any decimal, because decimals of 128 bits
+/// have at most 38 digits.
 const NO_NUMBER: i128 = i128::MAX;
 
 /// The error message for types that no Arrow array has.
@@ -302,9 +302,9 @@ pub(crate) fn leaves(name: &str, data_type: &DataType, chunks: &[ArrayRef]) -> R
     Ok(leaves)
 }
 
-/// The columns of plain values of a left column for a right column of another kind, if one of the two columns has only
-/// nulls. They are those of a column of the right type with only nulls. Left values, if there are any, have no match,
-/// because then there are no right values.
+/// Splits a left column whose type is not comparable with that of the right column, which is allowed if one of the two
+/// has only nulls. The result has the columns of the right type and the nulls of the left column, with unspecified
+/// values. Left values that are not null have no match, because then all right values are null.
 pub(crate) fn nulls_like(left: &Column, right: &DataType) -> Result<Vec<Leaf>> {
     let missing = new_null_array(right, left.len());
     let mut leaves = leaves(left.name(), right, &[missing])?;

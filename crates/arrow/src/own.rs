@@ -45,7 +45,8 @@ impl Own {
         let limits = match self.limits.get() {
             Some(limits) => *limits,
             None => {
-                // Not within `get_or_init`: threads of the pool that wait there could not help to compute them.
+                // Computed outside of `get_or_init`: a thread of the pool that waits inside of it cannot execute the
+                // tasks of this computation, which can cause a deadlock.
                 let limits = Limits::of(&self.column);
                 *self.limits.get_or_init(|| limits)
             }
@@ -66,7 +67,7 @@ impl Limits {
             Values::I64(_) => (i64::MIN.into(), i64::MAX.into()),
             _ => (0, u64::MAX.into()),
         };
-        // A range contains at most 2^64 values.
+        // There are at most 2^64 values, so the conversion does not overflow.
         let behind = least + values as i128;
         let spare = if values == 0 {
             0
@@ -152,7 +153,7 @@ mod tests {
         Limits::of(&leaves("k", array.data_type(), std::slice::from_ref(&array)).expect("integers")[0])
     }
 
-    /// A thread of the pool must not wait for a thread outside of it that needs the pool.
+    /// Threads of the pool and another thread encode at the same time without a deadlock.
     #[test]
     fn threads_inside_and_outside_of_the_pool_encode_at_once() {
         let leaf = |array: ArrayRef| leaves("k", &array.data_type().clone(), &[array]).expect("integers").remove(0);

@@ -21,8 +21,8 @@ const ROWS_OF_A_GROUP: usize = 8;
 /// The number of rows of a block.
 const BLOCK: usize = 1 << 10;
 
-/// Returns a state per group. `add` adds the row at a position to the state of its group, and `merge` adds the state of
-/// later rows. Rows whose id is not the number of a group are ignored.
+/// Returns a state per group. `add` adds the row with a given number to the state of its group, and `merge` adds the
+/// state of later rows to that of earlier rows. Rows whose id is not less than `groups` are ignored.
 pub(crate) fn by_group<S: Copy + Default + Send>(
     ids: &[u32],
     groups: usize,
@@ -44,7 +44,7 @@ fn in_ranges<S: Copy + Default + Send>(
     size: usize,
     add: impl Fn(&mut S, usize) + Sync,
 ) -> Vec<S> {
-    // The least and the greatest group of each block. The greatest number means that there is no group.
+    // The least and the greatest group of each block; `u32::MAX` and 0 if no row of the block has a group.
     let ends = |block: &[u32]| {
         let ends = (u32::MAX, 0);
         block.iter().filter(|&&id| id != NO_GROUP).fold(ends, |(least, most), &id| (least.min(id), most.max(id)))

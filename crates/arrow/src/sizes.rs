@@ -16,7 +16,7 @@ use arrow_array::{Array, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// The number of bytes of a row of a type that is not examined, such as a union.
+/// The number of bytes that is assumed for a row of a type whose values are not measured, such as a union.
 const UNKNOWN: usize = 16;
 
 /// The length up to which texts are stored in their views.
@@ -31,7 +31,7 @@ pub fn row_bytes(batch: &RecordBatch) -> usize {
 ///
 /// Cost: one pass over the lengths of texts and lists.
 pub fn rows_within(batch: &RecordBatch, most: usize) -> (usize, usize) {
-    // No more rows can fit than slots.
+    // Each row takes at least the bytes of its slots, which limits the number of rows.
     let slots: usize = batch.columns().iter().map(|column| slot(column.data_type())).sum();
     let most_rows = batch.num_rows().min(most.checked_div(slots).unwrap_or(usize::MAX));
     let (mut within, mut bytes, mut end) = (0, 0, most_rows);
@@ -164,8 +164,8 @@ fn content(array: &dyn Array, rows: Range<usize>) -> usize {
     }
 }
 
-/// Calls `put` with the content of the value of each row, 0 for nulls. A dictionary may be too large for caches, so the
-/// loops over text and binary are short: the processor then waits for several values at a time.
+/// Calls `put` with the content of the value of each row, 0 for nulls. The loops over text and binary are short, so
+/// that the processor loads several values at a time from a dictionary that exceeds the caches.
 fn each_value(dictionary: &dyn AnyDictionaryArray, mut put: impl FnMut(usize)) {
     let (values, nulls) = (dictionary.values(), dictionary.nulls());
     // All rows are null.

@@ -16,12 +16,12 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// For these pieces, which must have fewer than 2^32 rows together, unless there is only one.
+    /// The starts of these pieces, which must have fewer than 2^32 rows in total, unless there is only one piece.
     pub(crate) fn of(chunks: &[ArrayRef]) -> Self {
         Starts::of_lengths(chunks.iter().map(|chunk| chunk.len()))
     }
 
-    /// For pieces of these lengths: fewer than 2^32 rows together, or one piece.
+    /// As [`of`](Self::of), for pieces of these lengths.
     pub(crate) fn of_lengths(lengths: impl Iterator<Item = usize>) -> Self {
         let (mut starts, mut rows) = (Vec::new(), 0_u32);
         for length in lengths {

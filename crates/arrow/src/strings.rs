@@ -50,10 +50,10 @@ pub(crate) struct StringNumbers {
     shared: Mutex<Shared>,
 }
 
-/// The dictionary of the other column in recent batches.
+/// A dictionary that recent batches of the other column share, and the numbers of its values once they are known.
 #[derive(Default)]
 struct Shared {
-    /// Also keeps the dictionary in memory, so that no other one has its address.
+    /// Stored also so that its memory is not freed: no other dictionary can have the same address.
     dictionary: Option<Strings>,
     /// The number of rows of these batches; `None` after a thread has begun to look up the values.
     rows: Option<usize>,
@@ -132,12 +132,12 @@ impl StringNumbers {
         })
     }
 
-    /// The number of each value of a dictionary, of which this number of strings is to be looked up. `None` if it is
-    /// faster to look up these strings, or if another thread is looking up the values.
+    /// The number of each value of a dictionary, of which `rows` strings are to be looked up. `None` if looking up only
+    /// these strings takes less time, or if another thread is looking up the values.
     fn of_dictionary(&self, dictionary: &Strings, rows: usize) -> Result<Option<Arc<Vec<u32>>>> {
         let lock = || -> MutexGuard<'_, Shared> { self.shared.lock().unwrap_or_else(PoisonError::into_inner) };
         let is_shared = |shared: &Shared| shared.dictionary.as_ref().map(Strings::place) == Some(dictionary.place());
-        // Dropped after the lock: the memory may belong to another library, whose code frees it.
+        // Dropped after the lock is released, because freeing the memory may run code of another library.
         let _other;
         let mut shared = lock();
         _other = (!is_shared(&shared)).then(|| {
@@ -154,7 +154,7 @@ impl StringNumbers {
             return Ok(None);
         }
         drop(shared);
-        // Without the lock: a thread that waits for others in there may begin with another batch.
+        // Without the lock: while this thread waits for others, it may begin with another batch, which needs the lock.
         let (strings, rows) = (dictionary.clone(), dictionary.len());
         let values = Piece { values: Values::Bytes(Bytes { strings, keys: None }), nulls: None, rows };
         let values = StringColumn::of(&Leaf { pieces: vec![values], scale: 0 })?;

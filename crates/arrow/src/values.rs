@@ -13,8 +13,9 @@ use crate::leaf::{self, Bytes, Fixed, Leaf, leaves, with_values};
 use crate::partial::{Exact, by_group};
 use crate::written::{mapped, written};
 
-/// The values of a column. The values of nulls have no group, and are unspecified, except that doubles are 0: all
-/// values determine the window of bits with which sums of doubles begin.
+/// The values of a column. Rows with a null have the id [`NO_GROUP`] and an unspecified value. In columns of doubles
+/// that value is 0, because the window of bits with which sums of doubles begin is chosen from all values, including
+/// those of nulls.
 pub(crate) struct Values<'a> {
     /// The group of each row, or [`NO_GROUP`].
     pub(crate) ids: Cow<'a, [u32]>,

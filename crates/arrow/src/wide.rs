@@ -80,7 +80,7 @@ pub(crate) fn widened(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn wide_offsets<O: OffsetSizeTrait>(of: &OffsetBuffer<O>) -> OffsetBuffer<i64> {
-    // They ascend, because the offsets from which they are converted do.
+    // The new offsets ascend, as `OffsetBuffer` requires, because the original ones do.
     OffsetBuffer::new(of.iter().map(|offset| offset.as_usize() as i64).collect())
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn is_too_narrow(error: &ArrowError) -> bool {
     }
 }
 
-/// Returns Arrow's array. In tests, returns the error for too large offsets below 2 GiB already.
+/// Returns the array. In tests, returns an error if its 32-bit offsets exceed a limit that is lower than 2 GiB.
 pub(crate) fn within_offsets(made: ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     #[cfg(test)]
     if longest(&made) > tests::MOST.get() {

@@ -96,7 +96,7 @@ impl Dedup<'_> {
         Arc::new(Schema::new(vec![Field::new("text", text, true), Field::new("number", DataType::UInt64, false)]))
     }
 
-    /// Whether texts are compared without any change.
+    /// Whether whole documents are compared without normalization.
     fn is_as_read(&self) -> bool {
         self.unit == Unit::Document && self.normalize.is_off()
     }

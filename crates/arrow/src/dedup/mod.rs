@@ -129,10 +129,11 @@ impl Dedup<'_> {
     /// documents. To find equal documents, it buffers their text, in a temporary file if it exceeds a quarter of the
     /// limit.
     ///
-    /// Null is not a text: rows with null are kept. So are lines and paragraphs without any text.
+    /// Rows whose text is null are never duplicates, and neither are blank lines and paragraphs.
     ///
-    /// Memory beyond the limit's share of batches: a bit per unit; with `with_kept_rows` 4 bytes per row; for similar
-    /// documents about 64 bytes per row, and their signatures in a temporary file if they do not fit.
+    /// Memory in addition to batches of the table: a bit per unit, and with `with_kept_rows` 4 bytes per row. Similar
+    /// documents also need about 64 bytes per row, and their signatures, which are written to a temporary file if they
+    /// exceed their share of the limit.
     ///
     /// # Errors
     /// [`Error::MissingColumn`], [`Error::AmbiguousColumn`], [`Error::UnsupportedValue`] for a column that is not text,
@@ -153,7 +154,8 @@ impl Dedup<'_> {
         }
     }
 
-    /// The schema of rows without duplicates. Texts that are shortened are not in a dictionary.
+    /// The schema of rows without duplicates. If lines or paragraphs are removed, a column of dictionaries of text
+    /// becomes a column of plain text.
     ///
     /// # Errors
     /// As [`find`](Self::find).

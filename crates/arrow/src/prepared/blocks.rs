@@ -80,7 +80,7 @@ fn gathered(array: &ArrayRef) -> Result<ArrayRef> {
     };
     let rows = UInt32Array::new((0..array.len() as u32).map(row).collect(), nulls.clone());
     let taken = take(array, &rows)?;
-    // It depends on the batches whether an array without nulls has a bitmap, so the bitmap is removed.
+    // Whether an array without nulls has a bitmap depends on the batches, so the bitmap is removed.
     if nulls.is_some() || taken.nulls().is_none() {
         return Ok(taken);
     }
