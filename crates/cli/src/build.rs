@@ -376,10 +376,10 @@ impl Build<'_> {
         about.map_or(Ok(Verdict::Fine), |about| self.print_report(about, digest, [start.elapsed().as_secs_f64(), 0.0]))
     }
 
-    /// Refuses a build if a shard does not fit on its device.
+    /// Refuses a build if the shards that are built at a time need more than the memory limit.
     fn check_memory<S: Scheme>(&self, builder: &ShardedBuilder<S>) -> Result<()> {
         let shards = self.args.shards().unwrap_or(SHARDS) as u64;
-        // If there are as many devices as shards, each device stores one shard: its rows and its table.
+        // The estimate for as many devices as shards is that of one shard. The rows of the shard are in memory too.
         let shard = builder.memory_estimate(self.rows, shards as usize)?;
         let columns = self.rows.div_ceil(shards) * (size_of::<S::Key>() + size_of::<S::Value>()) as u64;
         let bytes = (shard.build_with_duplicates + columns).saturating_mul(self.devices.len() as u64);

@@ -316,13 +316,14 @@ impl Lookup<'_> {
         }
     }
 
-    /// The type of the values; for tables without values, the type of the unused numbers.
+    /// The type of the values. For tables that do not store one, it is `u32`, the type of ids.
     fn values(&self) -> Type {
         Types::of(self.info).values.unwrap_or(Type::U32)
     }
 }
 
-/// Answers all queries, and reports how many are hits. Keys of the table have this type; other queries are misses.
+/// Answers all queries, and reports how many are hits. `kind` is the type of the table's keys; queries that it cannot
+/// represent are misses.
 fn answer<K: Word>(args: &Args, queries: Queries<'_>, kind: Type, table: &mut dyn Queryable<K>) -> Result<Verdict> {
     // If rows go to the terminal, a progress line is not needed.
     let progress = args.output.output.is_some().then(Progress::line);

@@ -1,11 +1,11 @@
 //! The command's allocator: the system's, with two additions.
 //!
-//! If no error can be returned, running out of memory ends the command with a message (on Unix without an abort).
-//! The library returns an error if an allocation fails. Arrow, which stores tables of named columns, does not check
-//! allocations. So commands on such tables end at once, even if the library would have returned an error.
+//! After `end_when_short`, a failed allocation ends the command with a message (on Unix without an abort). This is for
+//! commands that store rows in Arrow's arrays, whose allocations are not checked. In other commands, the library
+//! returns an error if an allocation fails.
 //!
-//! Huge pages are requested for large allocations, because the first write to pages of 4 KiB took a fifth of a join on
-//! 16 cores. Tables with a memory limit have none, because partly used pages could exceed it.
+//! Huge pages are requested for large allocations: with pages of 4 KiB, first writes took a fifth of the time of a join
+//! on 16 cores. Commands with a memory limit do not request them, because partly used pages could exceed it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,8 +70,8 @@ fn advised(memory: *mut u8, bytes: usize) -> *mut u8 {
 fn request_huge_pages(memory: *mut u8, bytes: usize) {
     /// On systems with larger pages, the system may reject the request.
     const PAGE: usize = 4 << 10;
-    // The whole mapping: if a part of it had other properties, the system could not extend it in `realloc`, and would
-    // copy it.
+    // Begins with the page of the allocator's header: if only a part of the mapping were advised, the system could not
+    // extend the mapping in `realloc`, and would copy it.
     let start = memory as usize / PAGE * PAGE;
     let bytes = memory as usize + bytes - start;
     // SAFETY: these are pages of an allocation, and their contents are not changed. A failure has no consequences.

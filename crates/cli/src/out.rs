@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::failure::{Failure, Result};
 
-/// Whether the user wants no progress and no summaries.
+/// Whether progress and summaries are suppressed (`--quiet`).
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// From now on, only results and errors are written.
@@ -19,7 +19,7 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Writes the result of the work to stderr, unless output is quiet.
+/// Writes a summary to stderr, unless output is quiet.
 pub fn summary(line: &str) {
     if !is_quiet() {
         note(line);

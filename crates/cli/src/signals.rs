@@ -10,7 +10,7 @@ pub(crate) fn remove_parts_at_the_end() {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    // The waiting thread registers the signals: if that thread cannot start, signals are not swallowed.
+    // The waiting thread registers the signals: if it cannot start, they keep their default actions.
     let wait = || {
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
         let Ok(mut signals) = Signals::new(wanted) else { return };

@@ -12,8 +12,8 @@
 //!                                  the driver, so one release of that object is not forwarded
 //! ```
 //!
-//! Each caller releases as often as it creates and retains, so the release for a failed retain occurs while the driver
-//! still has the object, and a later object at the same address starts without a debt.
+//! Callers release an object as often as they create and retain it. So the release after a failed retain occurs while
+//! the driver still has the object, and no debt remains when a later object gets the same address.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ pub(crate) fn status(function: &'static str, code: i32) -> i32 {
     if known { code } else { CL_OUT_OF_RESOURCES }
 }
 
-/// The code that is returned with an object.
+/// Converts the code of a function that returns an object: success without an object is a failure.
 pub(crate) fn object(function: &'static str, object: *mut c_void, code: i32) -> i32 {
     if code == CL_SUCCESS && object.is_null() {
         remember(Some(UnknownCode { function, code }));

@@ -31,7 +31,7 @@
 //!
 //! # Limits
 //!
-//! This crate is not an OpenCL binding, because its safe functions only report what happened. It is not an ICD loader
+//! This crate is not an OpenCL binding: its safe functions only report the state of the loader. It is not an ICD loader
 //! either: the libOpenCL that it finds chooses the driver. On macOS, where OpenCL is part of the system, it does
 //! nothing and [`VARIABLE`] is not read.
 

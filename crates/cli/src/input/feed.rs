@@ -64,7 +64,7 @@ impl<'a> Feed<'a> {
         self.named.is_some_and(|named| named.values == Some(Type::F64))
     }
 
-    /// Admits a key. Returns the reason if no type holds it and all keys that were admitted before.
+    /// Adds a key to those that one type must hold. Returns the reason if no type holds all of them.
     pub(crate) fn admit_key(&mut self, key: Number) -> std::result::Result<(), String> {
         if let Some(key_type) = self.named.and_then(|named| named.kmers) {
             letters::check(key, key_type)?;
@@ -90,8 +90,8 @@ impl<'a> Feed<'a> {
         fit
     }
 
-    /// Values for rows that have none: their row numbers if values are wanted, otherwise 0. `rows` counts from the last
-    /// row that was passed on.
+    /// Values for rows that have none: their row numbers if values are wanted, otherwise 0. `rows` are numbered from 0,
+    /// starting with the row after the last one that was passed on.
     pub(crate) fn missing_values(
         &self,
         rows: impl Iterator<Item = usize>,

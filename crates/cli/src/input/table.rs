@@ -32,7 +32,7 @@ pub(super) fn read(source: &Source, options: &ReadOptions, want: Want, feed: &mu
     let mut wanted = keys.clone();
     // The key column may also be the value column.
     wanted.extend(value.clone().filter(|value| !keys.contains(value)));
-    // An array in memory would take as much space as the numbers that are kept, so `.npy` is streamed.
+    // `.npy` is streamed: otherwise the array would be in memory in addition to its numbers, and take as much space.
     let (schema, batches): (_, Box<dyn Iterator<Item = Result<RecordBatch>>>) = if options.spool || source.is_npy() {
         let stream = source.stream(Some(&wanted))?;
         (Arc::clone(stream.schema()), Box::new(stream))

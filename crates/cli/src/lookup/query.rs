@@ -194,7 +194,8 @@ impl<K: Word, V: Word> Queryable<K> for AllValues<'_, K, V> {
     }
 
     fn answer(&mut self, queries: &Queried<K>, rows: &mut Rows) -> Result<u64> {
-        // The fetched values omit queries without a value and queries that were not looked up.
+        // `each_piece` returns nothing for a query without values, and unrepresentable queries are not looked up. Their
+        // rows are written before that of the next hit.
         let (mut queried, mut hits) = (queries.iter(), 0);
         let mut current: Option<(usize, Number)> = None;
         self.0.each_piece(&queries.keys, VALUES, &mut |places, values| {

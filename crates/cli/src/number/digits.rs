@@ -90,7 +90,7 @@ pub(crate) fn write(number: u64, out: &mut Vec<u8>) {
 /// Writes a number of at most eight digits without leading zeros. Returns the number of digits.
 #[inline]
 fn first(number: u64, room: &mut [u8]) -> usize {
-    // A large number's leading part is often short.
+    // The leading part of a large number often has only one or two digits, which do not need `spread`.
     let digits = if number < 100 { ((number / 10) << 48) | ((number % 10) << 56) } else { spread(number) };
     // The last digit is written even if it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;

@@ -58,12 +58,12 @@ impl Type {
         if rows > u32::MAX.into() { Type::U64 } else { Type::U32 }
     }
 
-    /// The type of keys with this number of bits in a table with this key type.
+    /// The type of keys with this number of bits: signed if the keys of the table are.
     pub fn of_keys(key_type: KeyType, bits: u32) -> Type {
         Type::new(bits, key_type == KeyType::Signed)
     }
 
-    /// The type of values with this number of bits.
+    /// The type of values with this number of bits: signed if the values of the table are.
     pub fn of_values(value_type: ValueType, bits: u32) -> Type {
         Type::new(bits, value_type == ValueType::Signed)
     }
@@ -113,7 +113,7 @@ impl Type {
         }
     }
 
-    /// The bit in which keys of this type differ from their words.
+    /// The bit that is flipped to convert between words and keys of this type; 0 for unsigned types.
     pub fn turned(self) -> u64 {
         if self.is_signed() { 1 << (self.bits() - 1) } else { 0 }
     }

@@ -70,11 +70,11 @@ pub struct SomeDevices {
 }
 
 impl SomeDevices {
-    /// Opens the devices for work on these inputs: those that are named if the table is sharded, otherwise one.
-    /// `may_have_shards` says whether such a table can be sharded.
+    /// Opens the named devices if the table is sharded, and otherwise one device. `inputs` are the files to read;
+    /// `may_have_shards` selects the advice if several devices are named for a table without shards.
     pub fn open(&self, inputs: &[&Path], in_shards: bool, may_have_shards: bool) -> Result<Vec<Any>> {
         self.threads.apply()?;
-        // An error even if this machine has only one of them.
+        // Several devices are an error even if this machine has only one of them.
         if !in_shards && are_several(&self.device) {
             let advice = if may_have_shards {
                 "a table on several devices must be in shards: give --shards P, at least twice the number of devices, \
@@ -128,7 +128,7 @@ pub fn ids(devices: &[Any]) -> String {
     devices.iter().map(|device| device.info().id.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// Smaller inputs do not load an OpenCL driver, which takes 0.2 s and 80 MB.
+/// The size of inputs from which on `auto` may load an OpenCL driver, which takes 0.2 s and 80 MB.
 const WORTH_A_DRIVER: u64 = 1 << 20;
 
 /// Opens the devices with these names for work on these inputs. Each name selects one or more devices, or is an error;
@@ -170,7 +170,7 @@ fn are_small(inputs: &[&Path]) -> bool {
 pub fn one_device(name: &str) -> Result<Any> {
     let several = || Failure::Input("this command uses one device: give auto, cpu or opencl:0".into());
     let mut found = choose(name, None).map_err(|error| if name.contains(',') { several() } else { error.into() })?;
-    // An error even if this machine has only one of them.
+    // `all` and `gpus` are an error even if this machine has only one such device.
     if names_several(name) { Err(several()) } else { Ok(found.swap_remove(0)) }
 }
 

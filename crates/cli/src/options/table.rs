@@ -173,7 +173,7 @@ impl TableOptions {
         }
     }
 
-    /// As `wide`, for the tables inside of structures, whose values are numbers: they are compiled for one scheme.
+    /// As `wide`, for structures whose tables store ids or positions as values. They are compiled for one scheme only.
     pub fn wide_numbers(&self) -> Result<Bucketized> {
         match self.wide()? {
             Wide::Bucketized(scheme) => Ok(scheme),
@@ -185,10 +185,10 @@ impl TableOptions {
         }
     }
 
-    /// Refuses options that cannot make a table, before a large file is read.
+    /// Refuses a scheme that cannot store these contents, before a large file is read.
     pub fn check(&self, contents: Contents) -> Result<()> {
         let scheme = self.scheme(contents)?;
-        // Compacting tables are built from a set as well.
+        // Compacting tables can also be built from a set, whose scheme has no values.
         let is_set = matches!(scheme, AnyScheme::CuckooSet(_));
         let numbers = contents == Contents::Multi || contents == Contents::Compact && !is_set;
         if numbers && scheme.limits().value_bits == 0 {

@@ -37,7 +37,7 @@ pub(crate) fn requested(text: &str) -> std::result::Result<names::List<Aggregate
 }
 
 fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
-    // It may be the part of a column's name after a comma.
+    // An item after a comma and a space may be the rest of a column name that is not in quotes.
     let follows_comma = text.starts_with(' ');
     let text = text.trim();
     let (name, rest) = match names::split_once(text, '=', &[':'])? {
@@ -51,7 +51,7 @@ fn aggregate(text: &str) -> std::result::Result<AggregateSpec, String> {
     if name == Some("") || column == Some("") {
         return Err("a column has no name: write FUNCTION:COLUMN, or NAME=FUNCTION:COLUMN".into());
     }
-    // What SQL and other tools call them.
+    // Finds a function by its name, or by its name in SQL or other tools.
     let known = |name: &str| {
         let usual = match name {
             "avg" => "mean",

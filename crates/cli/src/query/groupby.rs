@@ -105,7 +105,8 @@ impl Job<'_> {
 
         let start = Instant::now();
         let (key, mut aggregates) = (places(rows.schema(), by)?, self.of_columns(rows.schema())?);
-        // Text without values does not determine a type, and a sum of no numbers is null.
+        // A column of text without values has no type. Its sums and means are null, so they are computed from a column
+        // of nulls.
         let is_open = |of: &Of| {
             matches!(of.function, Function::Sum | Function::Mean)
                 && of.column.is_some_and(|at| source.is_text() && rows.is_open(at))

@@ -3,8 +3,8 @@
 //! ```text
 //! a stream   with --memory, on several devices, and on a CPU if reading a stream is as fast: the rows are processed while
 //!            they are read, and parts of Parquet files are read by all threads
-//! at once    otherwise; types of CSV files would take a pass of their own. Columns of dictionaries get one dictionary each,
-//!            as some formats require, and remain dictionaries in the result
+//! at once    otherwise: as a stream, CSV files would be read twice to find their types. Columns of dictionaries get
+//!            one dictionary each, as some formats require, and remain dictionaries in the result
 //! ```
 
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Resources<'_> {
         self.memory.is_given() || self.are_several
     }
 
-    /// The limit for tables of these sources: none if a column would lose its dictionary.
+    /// The memory limit for these tables. Unless tables are always streams, there is none if columns have dictionaries,
+    /// because a limit would replace these by their values.
     pub(super) fn limit(&self, tables: &[(&Source, &[String])]) -> Result<Limit> {
         let mut keep_types = true;
         for (source, columns) in tables {
@@ -86,10 +87,10 @@ impl Resources<'_> {
     }
 }
 
-/// Whether results have all columns with these names in their own types if rows may be spilled.
+/// Whether the columns with these names have the same types in results if rows may be spilled. Dictionaries do not.
 pub(super) fn keeps_types(source: &Source, columns: &[String]) -> Result<bool> {
     let is_plain = |field: &Arc<Field>| result_type(field.data_type()) == *field.data_type();
-    // Text has no types yet, and will have no dictionaries.
+    // The types of text are not known yet, but are never dictionaries.
     Ok(source.schema(Some(columns))?.is_none_or(|schema| schema.fields().iter().all(is_plain)))
 }
 
@@ -149,7 +150,7 @@ impl<'a> Opened<'a> {
         Ok(Opened { source: self.source, columns: columns.to_vec(), table })
     }
 
-    /// The same rows, read at once: rows that stay in memory take less of it that way.
+    /// The same table, read at once instead of as a stream. This takes less memory if all rows remain in memory.
     pub(super) fn at_once(mut self) -> Result<Opened<'a>> {
         if self.table.is_none() {
             self.table = Some(with_one_dictionary(self.source.read(Some(&self.columns))?)?);
@@ -180,7 +181,7 @@ impl<'a> Opened<'a> {
 pub(super) struct Rows<'a> {
     schema: SchemaRef,
     input: Input<'a>,
-    /// Columns that are replaced by nulls of another type, or added.
+    /// The positions of columns of nulls, which replace columns of the source, or are added after them.
     nulls: Vec<usize>,
 }
 
@@ -235,7 +236,7 @@ impl<'a> Rows<'a> {
     pub(super) fn into_ranges(self, limit: &Limit, ranges: Option<Ranges>) -> Batches<'a, Stop> {
         let Rows { schema, input, nulls } = self;
         let to = Arc::clone(&schema);
-        // All batches have rows of one array, and so one dictionary.
+        // The nulls of all batches are gathered from one array, so that they have one dictionary.
         let null = |at: usize| (at, new_null_array(to.field(at).data_type(), 1));
         let nulls: Vec<(usize, ArrayRef)> = nulls.into_iter().map(null).collect();
         let put = move |of: RecordBatch| -> std::result::Result<RecordBatch, Stop> {

@@ -161,7 +161,7 @@ pub(crate) fn join(job: &Job<'_>, reading: &TableReading, with: &Path, is_mapped
         })
         .collect();
     let needed = wanted_columns(&shown, &on);
-    // A stream, however long it is, unless its columns of dictionaries need one dictionary each.
+    // Left rows are a stream, unless their columns of dictionaries need one dictionary each.
     let is_stream = keeps_types(&source, &needed)?;
     let limit = if is_stream { Limit::new(u64::MAX) } else { Limit::none() };
     let mut left = Opened::of(&source, needed, is_stream)?.rows()?;

@@ -12,11 +12,11 @@ use crate::output::RowOptions;
 use crate::progress::Progress;
 use crate::tables::write::{Flushed, Place, Sink};
 
-/// The line of progress.
+/// The progress line of a command, and the options of its output.
 pub(super) struct Watched<'a> {
     progress: RefCell<Option<Progress>>,
     output: &'a RowOptions,
-    /// What is done with rows, for the progress line.
+    /// The current operation, for the progress line.
     doing: Cell<&'static str>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Watched<'a> {
         Watched { progress: RefCell::new(Some(progress)), output, doing: Cell::new(doing) }
     }
 
-    /// Sets what is done next.
+    /// Sets the current operation.
     pub(super) fn set(&self, doing: &'static str) {
         self.doing.set(doing);
     }

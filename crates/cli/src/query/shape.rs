@@ -31,7 +31,7 @@ pub(super) struct Shape {
     /// The type of counts; `None` if columns are named.
     counts: Option<DataType>,
     is_npy: bool,
-    /// Columns that rows may lack, and the names of their flags in .npy.
+    /// Columns that may be null, and the names of their flags in .npy.
     flags: Vec<(&'static str, &'static str)>,
 }
 

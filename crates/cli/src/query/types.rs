@@ -68,7 +68,7 @@ pub(super) fn is_string(of: &DataType) -> bool {
     matches!(plain_type(of), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The error, with what helps on the command line: columns can be read as other types.
+/// Converts a type mismatch to an error that advises `--types`.
 pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]) -> Failure {
     let Error::TypeMismatch { left, left_type, right, right_type, cast } = &error else { return error.into() };
     let sides = [(left_source, left, left_type, right_type), (right_source, right, right_type, left_type)];
@@ -79,10 +79,11 @@ pub(super) fn to_failure(error: Error, [left_source, right_source]: [&Source; 2]
             format!("--types {}={kind}{rounds}", text::name(column))
         })
     };
-    // As text, `0001` does not equal 1: nothing would match, without an error.
+    // If one side is text, the advice is to compare values: as text, `0001` does not equal 1, and such rows would
+    // silently not match.
     let of_text = sides.iter().position(|(_, _, own, _)| is_string(own));
     let as_value = of_text.and_then(read_as).zip(of_text.and_then(|side| read_as(1 - side)));
-    // The side whose cast loses nothing; or else one of text, whose type was only detected.
+    // The side to convert: the one that the error's cast names, otherwise a CSV file, whose types were detected.
     let lossless = cast.as_ref().map(|cast| usize::from(!cast.is_left));
     let side = lossless.or_else(|| sides.iter().position(|(source, ..)| source.is_text()));
     let advice = match (as_value, side.and_then(read_as)) {

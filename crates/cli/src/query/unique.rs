@@ -175,7 +175,7 @@ struct Shown {
     schema: SchemaRef,
     /// The position of each column in the columns of groups.
     order: Vec<usize>,
-    /// The position of the counts, and the least count, if groups with fewer rows are dropped.
+    /// The position of the counts, and the least count of a group that is kept; `None` if all groups are kept.
     least: Option<(usize, i64)>,
 }
 

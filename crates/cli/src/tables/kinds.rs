@@ -204,7 +204,7 @@ impl Seen {
             return Seen::TEXT;
         };
         let class = match negative {
-            // An integer has no sign at 0.
+            // -0 is a float, because integers have no negative zero.
             true if number == 0 => Seen::FLOAT,
             true if i64::try_from(number).is_ok() => Seen::NEGATIVE,
             false if i64::try_from(number).is_ok() => Seen::WHOLE,

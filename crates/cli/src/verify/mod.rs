@@ -203,7 +203,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let findings = Findings { pairs, rows_of_tables, seed, rows, left_out, devices, refused, opencl: opencl_status() };
     let verdict = if findings.rows.iter().all(Row::is_ok) { Verdict::Fine } else { Verdict::CheckFailed };
     let printed = lines.finish(&findings);
-    // What could not be printed is still in the report, and vice versa.
+    // The report is written even if printing failed.
     let written = args.report.as_deref().map_or(Ok(()), |path| report::write(&findings, path));
     // A closed stdout does not turn a failed check into a success.
     match (printed.and(written), verdict) {

@@ -16,8 +16,7 @@ pub(super) const ROWS: usize = 1 << 16;
 /// About the most bytes of a batch; a longer row is a batch of its own.
 pub(super) const BYTES: usize = 4 << 20;
 
-/// Batches are cut at multiples of this number of rows, where a word of a bitmap begins: so bitmaps need not be
-/// shifted.
+/// Batches are cut at multiples of this number of rows, so that their bitmaps begin with a word and are not shifted.
 const WORD: usize = 64;
 
 /// The number of rows of a batch whose rows have `bytes` bytes.

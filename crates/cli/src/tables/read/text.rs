@@ -1,5 +1,5 @@
-//! The text of a file, read in ranges. Ranges of a plain file are read when they are used, into memory that is reused:
-//! the whole text would take as much memory as it is long, and time for the kernel to map its pages.
+//! The text of a file, read in ranges. Ranges of a plain file are read into reused buffers when they are used: the
+//! whole text would take more memory, and the kernel would map new pages for all of it.
 
 use std::io;
 use std::ops::Range;

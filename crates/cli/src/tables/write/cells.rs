@@ -213,7 +213,7 @@ fn float<T: std::fmt::Debug + Copy + Sync>(values: &[T]) -> Box<dyn Cells + '_> 
     By::new(move |row, out: &mut Vec<u8>| shortest(values[row], out))
 }
 
-/// Writes the fewest digits that are read as the same float, and never as an integer.
+/// Writes the shortest text that is parsed as the same float. It is never parsed as an integer.
 fn shortest<T: std::fmt::Debug>(value: T, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = write!(out, "{value:?}");

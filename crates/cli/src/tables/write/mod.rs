@@ -174,7 +174,7 @@ enum Writer {
 /// Why something was not written.
 enum Unwritten {
     Io(io::Error),
-    /// The reason, to follow the output's name.
+    /// The reason, which messages append to the name of the output.
     Because(String),
 }
 

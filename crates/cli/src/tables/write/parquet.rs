@@ -74,7 +74,8 @@ struct Columns {
     encoders: usize,
 }
 
-/// A block that a thread combines to one batch soon; until then, its pieces keep larger batches in memory.
+/// A block whose pieces are combined to one batch by the first thread that needs it. Until then, the pieces keep the
+/// larger batches in memory of which they are slices.
 struct Prepared(Mutex<(Option<Block>, Result<RecordBatch, String>)>);
 
 impl Writer {

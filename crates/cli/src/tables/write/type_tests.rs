@@ -57,7 +57,7 @@ fn types() -> Vec<DataType> {
     let mut all = plain.clone();
     all.push(Struct(Vec::<Field>::new().into()));
     all.push(Dictionary(Box::new(Int8), Box::new(List(field(&Int32)))));
-    // Of the nested types, only those with an unusual element type, and one with a common one.
+    // Nested types have only these element types: the unusual ones, and one common one.
     let is_odd = |of: &&DataType| match of {
         Int32 | Null | Boolean | Utf8View | FixedSizeBinary(0) | Decimal256(..) | Interval(_) => true,
         other => other.is_nested(),

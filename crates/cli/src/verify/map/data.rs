@@ -103,7 +103,7 @@ impl DataSet {
             narrow.take(usize::try_from(limits.pairs).unwrap_or(usize::MAX)).unzip();
         let mut sorted = keys.clone();
         sorted.sort_unstable();
-        // The low bits of absent keys and of dropped keys, if these low bits are absent keys themselves.
+        // Misses are the low bits of absent keys and of dropped keys, except bits that are a key of the table.
         let queried = self.queries.iter().rev().map(|query| query & greatest);
         let absent = queried.filter(|query| sorted.binary_search(query).is_err());
         let misses: Vec<u32> = absent.take(keys.len().max(LEAST_MISSES)).collect();
@@ -124,12 +124,13 @@ impl<K: Word, V: Word> DataSet<K, V> {
         let value = |&value: &u32| match (has_values, V::BITS > u32::BITS) {
             (false, _) => V::default(),
             (true, false) => V::low(value.into()),
-            // A value with all bits set keeps that property, and 0 stays 0.
+            // 0 stays 0, and a value of 32 ones becomes one of 64 ones.
             (true, true) => V::low(Spread::Both.of(value)),
         };
         let mut queries: Vec<K> = of.queries.iter().map(key).collect();
         if spread == Spread::Both && K::BITS > u32::BITS {
-            // After 0 and the greatest key, which are the first two: no other key has such halves.
+            // The first two keys, 0 and the greatest one, are kept. The two halves of all other keys are equal, so
+            // these keys are new.
             let extremes = [1, 1 << 32, 1 << 63, u64::from(u32::MAX)];
             let places = queries.iter_mut().take(of.keys.len()).skip(2);
             places.zip(extremes).for_each(|(key, extreme)| *key = K::low(extreme));
@@ -148,9 +149,9 @@ impl<K: Word, V: Word> DataSet<K, V> {
 /// How 32 bits are extended to 64, so that different numbers stay different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::verify) enum Spread {
-    /// They become both halves.
+    /// Both halves are the 32 bits.
     Both,
-    /// One half becomes the highest 16 bits, the other the lowest: many keys have one of these in common.
+    /// The upper 16 bits become the highest bits, and the lower 16 bits the lowest: many keys share one of the two.
     Apart,
 }
 

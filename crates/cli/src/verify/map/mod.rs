@@ -48,8 +48,8 @@ pub(super) fn verify(run: &Run<'_>, n: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The scheme of this name, kind and options, if its tables can have 64-bit keys and values too. Bucketized tables can
-/// only without options.
+/// The scheme of this name, kind and options, if its tables support 64-bit keys and values. Bucketized tables support
+/// them only without options.
 pub(super) fn wide_scheme(name: &str, kind: Kind, options: &SchemeOptions) -> Result<Option<Wide>> {
     if kind != Kind::Canonical {
         return Ok(None);

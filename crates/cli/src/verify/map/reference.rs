@@ -13,8 +13,8 @@ use crate::number::Word;
 
 /// The most pairs of the reference: more take one thread too long, about 20 s.
 const MOST_PAIRS: usize = 1 << 26;
-/// The same limit for schemes that are built on the host, where each device waits for one thread too: it takes about 10
-/// s for 4 million pairs, and most of a minute for 16 million, each time.
+/// The same limit for schemes that are built on the host. The reference and the table of each device are built by one
+/// thread, which takes about 10 s for 4 million pairs, and most of a minute for 16 million.
 const MOST_HOST_BUILT: usize = 1 << 22;
 /// The number of attempts that a builder makes.
 const ATTEMPTS: u32 = 32;
@@ -51,7 +51,7 @@ where
                 salt = Some(Salt::of(seed, &keys));
             }
             let plan = plan.with_salt(salt);
-            // A pair that cannot be stored in an image is stored outside of it.
+            // The sentinel pair is stored outside the image.
             let is_outside = |&(key, _): &(S::Key, S::Value)| Some(key) == plan.outside_key();
             let outside = all.iter().copied().find(is_outside).map(|(_, value)| value);
             let inside: Vec<_> = all.iter().copied().filter(|pair| !is_outside(pair)).collect();

@@ -56,7 +56,7 @@ where
             let outcome = same("keys", &factorized.0, &right).and(same("ids of rows", &factorized.1, &inverse));
             row.expect(&format!("factorize, {name}"), outcome);
             row.expect(&format!("group_by, {name}"), right_groups(case.data, &right, groups));
-            // Each aggregate alone, so that the others are not computed; counts do not need values.
+            // Computes each aggregate separately, with the same results. Counts do not need values.
             for aggregate in Aggregate::ALL {
                 let values = if aggregate == Aggregate::Count { &[] } else { &values[..] };
                 let (alone, time) = timed(|| group::group_by(device, keys, values, &[aggregate], *order));

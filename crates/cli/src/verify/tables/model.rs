@@ -31,8 +31,8 @@ impl<K: Word> Model<K> {
         self.rows.keys().copied().collect()
     }
 
-    /// The heaviest key, repeated so often that its rows, counted for each repetition, are more than 2^32, and their
-    /// number. `None` if that would take too many repetitions.
+    /// The heaviest key, repeated so often that its rows, counted once per repetition, exceed 2^32; and the number of
+    /// these rows. `None` if that would take too many repetitions.
     pub(super) fn past_32_bits(&self) -> Option<(Vec<K>, u64)> {
         let (&key, rows) = self.rows.iter().max_by_key(|(_, rows)| rows.len())?;
         let times = (1u64 << 32) / rows.len() as u64 + 1;

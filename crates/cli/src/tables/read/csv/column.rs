@@ -39,7 +39,7 @@ pub(super) enum Cells {
 /// Numbers; 0 for nulls.
 pub(super) struct Numbers<T: ArrowPrimitiveType> {
     values: Vec<T::Native>,
-    /// Covers the rows up to the last null.
+    /// The validity of the rows up to the last null; later rows are valid.
     nulls: NullBufferBuilder,
 }
 
@@ -198,7 +198,8 @@ impl Cells {
     }
 }
 
-/// Returns `Seen::WIDE` if a double cannot represent some of the numbers. `tops` has all bits that any of them has.
+/// Returns `Seen::WIDE` if a double cannot represent some of the numbers. `tops` is the bitwise OR of their absolute
+/// values.
 fn wide<I: Iterator<Item = i128>>(tops: u64, numbers: impl FnOnce() -> I) -> Seen {
     let is_wide = tops > 1 << 53 && numbers().any(|number| !doubles::holds_whole(number));
     if is_wide { Seen::WIDE } else { Seen::default() }
@@ -226,7 +227,8 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// A timestamp of one form only: those with an offset and those without are not mixed. A date is its first moment.
+/// Parses a timestamp that has an offset if `wants_utc`, and none otherwise. A date without a time is a timestamp
+/// without an offset, at midnight.
 fn micros(text: &[u8], wants_utc: bool) -> Option<i64> {
     match moment(text) {
         Some(Moment { micros, is_utc }) => (is_utc == wants_utc).then_some(micros),

@@ -139,7 +139,8 @@ impl<'a> Pass<'a> {
                     match guessed[i].kind() {
                         // The first rows contain only nulls.
                         _ if guessed[i] == Seen::default() => (Kind::Int64, Cells::of(Kind::Int64, rows)),
-                        // The classes do not fit one type, but a later class may include both.
+                        // The classes fit only text, although no field is text. With a class of a later field, they may
+                        // fit another type, so only classes are recorded.
                         Kind::Utf8 if !guessed[i].has(Seen::TEXT) => (Kind::Utf8, Cells::Classes),
                         kind => (kind, Cells::of(kind, rows)),
                     }

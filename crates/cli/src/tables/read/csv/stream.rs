@@ -86,7 +86,7 @@ impl Csv {
                     }),
                 })
             };
-            // Long rows make ranges longer.
+            // A range with a long row is longer than others, so fewer ranges are read at the same time.
             let longest = some.iter().map(Range::len).max().unwrap_or(0);
             let threads = at_once().min((AT_ONCE * LEAST / longest.max(1)).max(1));
             let found: Vec<_> = some

@@ -24,8 +24,8 @@ impl Messages {
         Messages { data: data.clone(), reader: data.reader(0), next: 0, left: 0 }
     }
 
-    /// The length of the next message, including the length before it and the body after it; 0 at the end. Its bytes
-    /// are dropped, and read once more for the decoder: otherwise both would buffer them.
+    /// The length of the next message, including the length before it and the body after it; 0 at the end. The bytes
+    /// that were checked are dropped, and the decoder reads them again, so that they are in memory only once.
     fn following(&self) -> Result<usize, String> {
         let left = usize::try_from(self.data.length() - self.next).unwrap_or(usize::MAX);
         let range = |length: usize| self.data.range(self.next, length).map_err(|error| error.to_string());

@@ -5,8 +5,8 @@
 //! read    decodes the wanted columns, in pieces of whole lines, a few at once
 //! ```
 //!
-//! All threads take part in both passes. A missing field is a null, also in the files of one table: they have the
-//! columns of all (shape.rs).
+//! Both passes run on all threads. A missing field is null. If several files are one table, each has the columns of all
+//! files (shape.rs).
 
 mod shape;
 
@@ -31,7 +31,7 @@ use super::text::{AT_ONCE, LEAST, LONGEST, Text, at_once};
 use shape::{Columns, fields, survey};
 
 const TOO_LONG: &str = "this line is longer than 16 MiB, the most that koel reads: write one object a line";
-/// Pieces that a thread parses before it waits for the others.
+/// The pieces per thread between two points where all threads wait for each other.
 const FOR_EACH: usize = 4;
 /// Bytes of a value in an array; for text, the bytes in the file are counted.
 const VALUE: usize = 8;

@@ -5,7 +5,7 @@
 //! 6 bytes    1     1      2 bytes in version 1.0, 4 in 2.0 and 3.0
 //! ```
 //!
-//! This does not parse Python: a type that koel does not read is skipped.
+//! This is not a parser of Python: element types that koel does not support are skipped, not parsed.
 
 use std::io::Read;
 

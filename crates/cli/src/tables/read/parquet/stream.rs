@@ -111,7 +111,7 @@ struct Steps<'a> {
     /// The number of rows of a step, 0 before the first one, and its maximum.
     size: usize,
     most: usize,
-    /// How many rows fitted in a step of the row group that was read last.
+    /// The last number of rows per step in the row group that was read last. The next row group begins with it.
     fitting: Arc<AtomicUsize>,
     /// One reader per part of the columns; empty before a row group begins, and when the length of steps changes.
     readers: Vec<ParquetRecordBatchReader>,

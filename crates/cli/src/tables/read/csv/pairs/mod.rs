@@ -64,7 +64,7 @@ struct Text<'a> {
     has_doubles: bool,
     /// How each column is to be read; empty before the first row.
     wants: Vec<Want>,
-    /// The line of the first row, if it is a header when other rows follow.
+    /// The line of the first row if it was detected as a header, until a row of numbers follows it.
     supposed: Option<u64>,
     /// The names of the columns, if the first row is a header, for messages.
     names: Option<Arc<str>>,
@@ -107,7 +107,7 @@ impl Text<'_> {
         Ok(line)
     }
 
-    /// The numbers of a piece, unless the piece has an error on its own.
+    /// The numbers of a piece; `None` if one of its rows is invalid, whatever the other pieces contain.
     fn ahead(&self, part: &Part<'_>) -> Option<Vec<Words>> {
         let text = &part.piece[part.start..];
         let parse = &mut |column, field: &[u8]| self.number(column, field, None);
@@ -147,8 +147,8 @@ impl Text<'_> {
         feed.push(keys, values)
     }
 
-    /// Reads the first row, which determines the number of columns. Returns the position of the rows, and whether the
-    /// first row is a row, not a header.
+    /// Reads the first row, which determines the number of columns. Returns the position at which rows of numbers
+    /// begin, and whether the first row is one of them instead of a header.
     fn first_row(&mut self, piece: &[u8], line: u64) -> Result<(usize, bool)> {
         let fail = |at: usize, what: &str| self.name.at(line + lines(&piece[..at]), what);
         let mut start = 0;
