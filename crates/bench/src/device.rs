@@ -25,8 +25,8 @@ pub(super) struct OnDevice<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// The numbers of accesses per second that the device's memory allows, if they are limits here; and the rate of the
-/// bus, if it is measured here.
+/// The limits of this table's operations: the accesses per second that the device's memory allows, if they limit the
+/// operations, and the rate of the bus, if it is measured.
 #[derive(Clone, Copy, Default)]
 struct Limits {
     reads: Option<f64>,
@@ -103,15 +103,16 @@ pub(super) fn is_of_the_table(error: &Error) -> bool {
 }
 
 impl OnDevice<'_> {
-    /// Whether a lookup makes at least one random read. Cells of a picture share lines with their neighbours; and on
-    /// CPUs through OpenCL, random reads are one per work-item, while lookups are in runs.
+    /// Whether random reads limit lookups. They do not if keys are the cells of a picture, which share lines with their
+    /// neighbours; nor through OpenCL on a CPU, where a work-item makes one random read at a time, but looks up several
+    /// keys.
     fn reads_at_random(&self) -> bool {
         let by_opencl = self.device.info().kind == DeviceKind::Cpu && !matches!(self.device, Any::Cpu(_));
         !by_opencl && !self.setup.args.data.has_order()
     }
 
-    /// Whether a build makes at least one random update per pair. Builds one partition at a time make none, and neither
-    /// do sorts; docs/performance/ describes their limits.
+    /// Whether random updates limit builds, which is the case if each pair is placed separately. Builds one partition
+    /// at a time and sorts make no random updates; docs/performance/ describes their limits.
     fn places_singly(&self) -> bool {
         let by_parts = self.scheme.kind() == Kind::Canonical && matches!(self.scheme.name(), "bucketized" | "horton");
         !by_parts && self.scheme.name() != "sorted" && !self.setup.args.data.has_order()
@@ -149,7 +150,7 @@ impl OnDevice<'_> {
         let reads = self.timer().random_reads(table.image(), accesses)?;
         let row = |what, time| self.row(what, "device", table.load_factor()).timed(accesses, time);
         let mut rows = vec![row("random reads", reads)];
-        // They are updates by 64-bit atomics, which devices of the partial tier lack.
+        // These updates are 64-bit atomics, which devices of the partial tier do not support.
         if self.device.info().tier == Tier::Full {
             let updates = self.timer().random_updates(table.plan().words() as usize, accesses)?;
             rows.push(row("random updates", updates));
@@ -267,9 +268,9 @@ impl OnDevice<'_> {
         Ok(())
     }
 
-    /// Inserts a batch of a tenth as many pairs into a table with the slots that its load requires without the batch.
-    /// The first builder has the load. The second has no size, because a batch into a table with a load would rebuild
-    /// it.
+    /// Builds a table of 10 of every 11 pairs, and inserts the others as one batch. The builder `by_load` determines
+    /// the number of slots. The table is built by `builder`, which has no load, because a table with a load would be
+    /// rebuilt for the batch.
     fn insertion(
         &self,
         (by_load, builder): (&TableBuilder<AnyScheme>, &TableBuilder<AnyScheme>),
@@ -295,7 +296,7 @@ impl OnDevice<'_> {
             if done.added != new.0.len() {
                 return Err(wrong("inserting", format!("{} of {} pairs were added", done.added, new.0.len())));
             }
-            // The answers are then those of the whole data, equal in every run.
+            // The table then contains all pairs, in every run, so it is checked once.
             if !std::mem::replace(&mut checked, true) {
                 self.check_pairs(&fuller)?;
             }

@@ -10,9 +10,9 @@ pub(super) struct Axis {
     pub(super) label: &'static str,
     /// The unit of the numbers; empty for counts and ratios.
     pub(super) unit: &'static str,
-    /// Whether equal steps are equal factors.
+    /// Whether the scale is logarithmic.
     pub(super) log: bool,
-    /// For an axis of things instead of numbers: their names. Number i is the i-th thing.
+    /// The names of the positions 0, 1, .. of a categorical axis; empty for an axis of numbers.
     pub(super) names: Vec<&'static str>,
 }
 

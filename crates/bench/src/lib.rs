@@ -14,8 +14,8 @@
 //! `--all` measures everything with a goal, and reports which goals were reached (`all/`).
 //!
 //! Structures on top of tables (`--table`), and maps of rows with duplicate keys, are in `tables/`; the figures of the
-//! papers (`--paper`) in `paper/`. `plots.py` draws their JSON. Tables that are built on the host are timed by the
-//! clock on the wall wherever they are. Pairs and queries are random, or the cells of a picture in one of several
+//! papers (`--paper`) in `paper/`. `plots.py` draws their JSON. Builds on the host are measured in wall time, wherever
+//! the table is stored. Pairs and queries are random, or the cells of a picture in one of several
 //! layouts (`data/`). Outputs are poisoned before every run, and every answer is compared with the right one after it.
 //! Times are medians.
 

@@ -7,7 +7,8 @@
 //! copy       words of 4 bytes, in and out        limits streams of keys and values, and builds by partition
 //! ```
 //!
-//! Never on fresh zeros: an operating system maps those to one page, and reads of it never leave the cache.
+//! Buffers are not freshly zeroed: an operating system maps such memory to one page, so that all reads would hit the
+//! cache.
 
 use std::time::Duration;
 

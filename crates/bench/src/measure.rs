@@ -91,7 +91,7 @@ impl Row {
         self.limit.map(|limit| self.rate / limit)
     }
 
-    /// The row with the rate at which `count` things were done in `time`.
+    /// Sets the time, and the rate of `count` operations in that time.
     pub(super) fn timed(mut self, count: usize, time: Duration) -> Row {
         self.time = time;
         self.rate = count as f64 / time.as_secs_f64().max(1e-9);

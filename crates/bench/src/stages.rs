@@ -58,7 +58,8 @@ impl Staged {
         for _ in 0..setup.args.repeats {
             device.finish()?;
             let ((table, mut stages), wall) = wall(|| Ok(device.stages(|| builder.build_on(device, &keys, &values))?))?;
-            // The stages on a CPU are measured in wall time; a device does not count the time that it waits.
+            // On a CPU, the times of stages are wall time. On a device, they do not include the work of the host, which
+            // takes the rest of the wall time.
             if host_built && !matches!(device, Any::Cpu(_)) {
                 let counted = stages.iter().map(|stage| stage.time).sum();
                 stages.push(StageTime { name: HOST, time: wall.saturating_sub(counted) });

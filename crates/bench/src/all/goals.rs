@@ -2,7 +2,7 @@
 //!
 //! A row is a `koel-bench` command with some options, one row of its output, and the goals for its rate. Goals of GPUs
 //! are rates that were reached on an H200, or that the best of other libraries reached there; goals of CPUs are
-//! multiples of the rates of other tables in the same run. A row that no single run can measure has the reason instead.
+//! multiples of the rates of other tables in the same run. A row that a single run cannot measure states the reason.
 
 /// The devices that a row was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub(super) struct Row {
     pub(super) place: &'static str,
     /// The number of pairs; for a picture, of cells.
     pub(super) n: u32,
-    /// Whether the row is meaningless with fewer pairs.
+    /// Whether the row is measured only with all of its pairs, because its rate with fewer pairs is not meaningful.
     pub(super) whole: bool,
     /// The number of threads; `None` for all.
     pub(super) threads: Option<usize>,
@@ -117,7 +117,7 @@ pub(super) struct Row {
 const GPU_N: u32 = 1 << 26;
 const CPU_N: u32 = 1 << 24;
 
-/// The maximum number of pairs of the rows of a class, unless they are about more.
+/// The greatest number of pairs with which the rows of a class are measured, except rows about larger tables (`whole`).
 pub(super) const fn usual_n(class: Class) -> u32 {
     match class {
         Class::Gpu => GPU_N,
@@ -209,8 +209,8 @@ const BUILD_AT_2_26: [Goal; 4] = [
 ];
 const HORTON_GOALS: [Goal; 2] = [times(1.0, Reference::Peer("ptr_hash")), times(0.8, Reference::Limit)];
 
-/// The goals of signpost lookups on a CPU relative to others: multiples of ptr_hash, and their share of random reads.
-/// The shares are 0.85 of what reads of 1.10, 1.07 and 1.045 lines allow.
+/// The goals of signpost lookups on a CPU: multiples of the rate of ptr_hash, and a share of the rate of random reads.
+/// The shares are 0.85 divided by the average number of lines that a lookup reads: 1.10, 1.07 and 1.045.
 const fn signpost_goals(stretch: f64, share: f64) -> [Goal; 2] {
     let ptr_hash = Reference::Peer("ptr_hash");
     [
@@ -397,7 +397,8 @@ pub(super) const ROWS: &[Row] = &[
         ),
         &[],
     ),
-    // Random reads there are one per work-item, but lookups are not, so lookups can exceed that limit.
+    // These rows have no limit. Through OpenCL on a CPU, a work-item makes one random read at a time, but looks up
+    // several keys, so lookups can be faster.
     Row::new(Class::CpuByOpenCl, "bucketized lookup", How::Bench(BUCKETIZED, "lookup"), &NEAR_CPU_BACKEND).hits(100),
     Row::new(Class::CpuByOpenCl, "Horton lookup", How::Bench(HORTON, "lookup"), &NEAR_CPU_BACKEND).hits(100),
 ];

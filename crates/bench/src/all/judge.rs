@@ -14,7 +14,7 @@ pub(super) struct Judged {
     pub(super) stretch: Option<Aim>,
     /// Why the goal is not judged.
     pub(super) unjudged: Option<String>,
-    /// Whether the goal is for other devices, so that even the ratio means nothing.
+    /// Whether the goal is for devices of another class, so that the ratio is meaningless.
     pub(super) of_others: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Aim {
 }
 
 impl Aim {
-    /// A target of a row.
+    /// A target of a row, without the rate that it requires.
     fn unknown(row: &Row, target: Target) -> Aim {
         let text = match target {
             Target::Rate(rate) => text::rate(rate),
@@ -59,7 +59,8 @@ fn passed(class: Class, load: f64) -> f64 {
     }
 }
 
-/// One limit, for a table of that load; the limit of the bus is computed elsewhere.
+/// The rate that a memory limit allows for tables of this load; `None` for the bus, whose rate is measured with the
+/// row.
 pub(super) fn allowed(limit: Limit, limits: Limits, class: Class, load: Option<f64>) -> Option<f64> {
     match limit {
         Limit::Words => Some(limits.words),

@@ -119,7 +119,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     )
 }
 
-/// The value of `--n`, of which there may be at most one.
+/// The value of `--n`. Several values are an error.
 fn bound(args: &Args) -> Result<Option<u32>> {
     let given: Vec<u32> = args.data.given_sizes().collect();
     match given[..] {
@@ -138,8 +138,8 @@ fn class_of(device: &Any) -> Class {
     }
 }
 
-/// Whether a row is measured on a device: if it is for devices of this class; or on the CPU, if the row is for a GPU,
-/// there is no GPU, and no row for CPUs measures the same.
+/// Whether a row is measured on a device: on devices of its class. If there is no GPU, rows for GPUs are measured on
+/// the CPU, except those that a row for CPUs repeats.
 fn is_for(row: &Row, device: &Any, devices: &[Any]) -> bool {
     let (class, gpus) = (class_of(device), devices.iter().any(|device| class_of(device) == Class::Gpu));
     row.class == class
@@ -178,7 +178,7 @@ struct Alone {
 /// The options with which `koel-bench` measures a row with `n` pairs, or cells.
 fn options(options: &str, n: u32) -> String {
     if options.contains("--order") {
-        // With the share of defined cells of the picture that goals are for: 20.5 million of 8192 x 8192.
+        // The share of defined cells is that of the picture in the goals: 20.5 million of 8192 x 8192.
         let side = n.isqrt();
         let defined = u64::from(side) * u64::from(side) * 205 / 671;
         return format!("{options} --domain {side}x{side} --defined {defined}");
@@ -279,7 +279,7 @@ impl Bench<'_> {
     }
 
     /// The options with which a row is measured with `n` pairs. Rows about small tables have as many queries as the
-    /// others: with fewer, the launch would be part of the time.
+    /// others: with fewer queries, the launch of the kernel would be a large part of the time.
     fn options(&self, row: &Row, of: &str, n: u32, device: &Any) -> String {
         let queries = self.queries(device);
         match row.n < goals::usual_n(class_of(device)) && n < queries {
@@ -332,15 +332,15 @@ impl Bench<'_> {
     }
 }
 
-/// The owner of a row.
+/// The table that a row of the output belongs to.
 #[derive(Clone, Copy)]
 enum Of<'a> {
-    /// koel, with input and output there.
+    /// koel's table, with input and output in this place.
     Koel(&'a str),
     Peer(&'a str),
 }
 
-/// The row with that name; with any share of hits if none is given.
+/// The row of this table and operation; with any share of hits if none is given.
 fn pick<'a>(rows: &'a [Measured], of: Of<'_>, what: &str, hits: Option<u32>) -> Option<&'a Measured> {
     rows.iter().find(|row| {
         let of = match of {

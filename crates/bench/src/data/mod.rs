@@ -101,7 +101,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
     })
 }
 
-/// Whether query `i` is one of the `hits` in every hundred that hit, at places that look random.
+/// Whether query `i` is a hit. In each hundred queries, `hits` are, at positions that look random.
 fn in_hundred(i: u64, hits: u32) -> bool {
     (i * 61 + i / 100 * 7) % 100 < u64::from(hits)
 }

@@ -269,7 +269,8 @@ fn over_load(
             both.times(label, load, RobinHood::classic().sequence(sequence))?;
         }
         both.times("Alcantara 2011", load, Cuckoo::classic(4).family(HashFamily::Linear))?;
-        // If no first-level function keeps all buckets below their capacity, trying takes too long.
+        // At higher loads, hardly any first-level function keeps all buckets below their capacity, so attempts take too
+        // long.
         if load <= 0.7 {
             both.times("Alcantara 2009", load, Fks::classic())?;
         }

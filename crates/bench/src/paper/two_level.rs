@@ -34,7 +34,8 @@ const TABLES: usize = 31;
 /// The number of iterations after which a build is abandoned.
 const MOST: u32 = 1000;
 
-/// Method: how often all items that are not placed must try each sub-table, over their number.
+/// The poster's method: the number of iterations until all items are placed, over the number of items. In an iteration,
+/// items that are not placed try each sub-table.
 fn iterations(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (x, y) = (Axis::log("items", ""), Axis::linear("iterations", ""));
     let mut figure = Figure::new(("iterations", "Method"), "iterations of parallel insertion", "host", x, y);

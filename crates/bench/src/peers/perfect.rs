@@ -21,7 +21,8 @@ use koel_cli::out;
 /// recommends; 128 is not faster.
 const AHEAD: usize = 64;
 
-/// Whether it is one part, and whether it has as few places as keys.
+/// ptr_hash's function. The last two parameters are whether it has one part, and whether it is minimal, with as many
+/// places as keys.
 type Places<const ONE_PART: bool> = PtrHash<u32, Linear, Vec<u32>, FastIntHash, Vec<u8>, ONE_PART, false>;
 
 struct Table<const ONE_PART: bool> {

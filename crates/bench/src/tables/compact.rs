@@ -13,7 +13,7 @@ use koel_cli::failure::Result;
 
 pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> {
     if let AnyScheme::CuckooSet(set) = &scheme {
-        // It stores no ids, and is converted to a table that does.
+        // A set does not store ids, so it is converted to a compacting table.
         return from_set(timing, set);
     }
     let (device, columns) = (timing.device, timing.columns);
@@ -29,7 +29,7 @@ pub(super) fn measure(timing: &mut Timing<'_>, scheme: AnyScheme) -> Result<()> 
         timing.loaded(table.table().load_factor());
         drop(table);
         let table = timing.end_to_end(doing, || builder.build(device, &columns.keys), check)?;
-        // The queries do not depend on the order.
+        // Lookups do not depend on the order of ids, so they are measured for one order only.
         if order == IdOrder::FirstSeen {
             asks(timing, &table, &ids, &keys)?;
         }

@@ -7,9 +7,9 @@
 //! host.rs      alternatives on the host
 //! ```
 //!
-//! For each number of rows and of rows per key: uniform, and with a heavy key. With the scheme `sorted`, multivalue and
-//! compacting tables are the sorted and compacted lists that the paper compares with its own tables (Alcantara 2011,
-//! Figures 4.5 and 4.6).
+//! For each number of rows, each number of rows per key is measured, on request also with a heavy key. With the scheme
+//! `sorted`, multivalue and compacting tables are the sorted and compacted lists that the paper compares with its own
+//! tables (Alcantara 2011, Figures 4.5 and 4.6).
 
 mod compact;
 mod copies;

@@ -29,7 +29,8 @@ pub(super) struct Timing<'a> {
     progress: &'a Progress,
 }
 
-/// Repeated work whose results are checked, whatever their types. The timing is compiled once for all of them.
+/// Work that is repeated, and whose results are checked. The trait does not depend on the type of results, so that the
+/// timing is compiled once.
 trait Checked {
     /// Frees the results of the last run, and allocates the buffers of the next one; not timed.
     fn ready(&mut self) -> koel::Result<()>;
@@ -223,7 +224,7 @@ impl<'a> Timing<'a> {
         Ok(())
     }
 
-    /// Sets the load of the rows since the builds began to the load of the built table.
+    /// Sets the load for later rows, and for the rows that do not have one yet.
     pub(super) fn loaded(&mut self, load: f64) {
         self.load = Some(load);
         self.rows.iter_mut().filter(|row| row.load.is_none()).for_each(|row| row.load = Some(load));

@@ -80,7 +80,7 @@ impl Case<'_> {
         let device = self.device;
         let (mut given, mut times, mut stages) = (work()?, Vec::new(), Vec::new());
         for _ in 0..self.args.repeats {
-            // So that its memory is reused.
+            // Freed before the next run, which reuses its memory.
             drop(given);
             device.finish()?;
             let (done, time) = device.timed(&mut work)?;

@@ -42,7 +42,7 @@ impl Case<'_> {
         let pairs: Vec<(K, V)> = (0..n).map(|number| (key(number), value(number, true))).collect();
         let (mut map, mut times) = (HashMap::default(), Vec::new());
         for _ in 0..repeats {
-            // So that its memory is reused.
+            // Freed before the next build, which reuses its memory.
             drop(std::mem::take(&mut map));
             let (filled, time) = wall(|| {
                 let mut map = HashMap::<K, V, H>::with_capacity_and_hasher(pairs.len(), H::default());

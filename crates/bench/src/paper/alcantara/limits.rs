@@ -18,7 +18,7 @@ use koel_cli::failure::Result;
 const SPACES: [f64; 10] = [1.02, 1.05, 1.1, 1.15, 1.25, 1.42, 1.7, 2.1, 3.0, 4.5];
 /// The number of builds over which a restart rate is averaged.
 const BUILDS: u64 = 100;
-/// A size is feasible if a table can be built with each of this many seeds, with this many attempts each.
+/// A size is feasible if builds with [`SEEDS`] seeds succeed, each within [`ATTEMPTS`] attempts.
 const SEEDS: u64 = 3;
 const ATTEMPTS: u32 = 4;
 

@@ -15,7 +15,7 @@
 //! assigned to the multiprocessors in turn, and warps take turns. Cells are queried in order, so a key is the number of
 //! its thread and is not read. Writes bypass the cache.
 //!
-//! The result is of no use for small tables: random reads hit a table that fits the caches too.
+//! For small tables the result is meaningless: a table that fits in the caches has hits with random reads too.
 
 use koel::RobinHood;
 use koel::backend::HashBackend;
